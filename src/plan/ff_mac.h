@@ -1,0 +1,61 @@
+/* Multipole acceptance criterion: the decisions of the dual traversal, float32, never contracted.
+ * Shared by the CPU traversal, the locally-essential-tree selection and (later) the CUDA traversal. All four are
+ * monotone: a box inside another box is never judged nearer, in float32 arithmetic too, because subtraction,
+ * squaring, addition, square root and product are each monotone under rounding to nearest. */
+#ifndef FF_MAC_H
+#define FF_MAC_H
+
+#include "ff_lbvh.h"
+
+#include <math.h>
+
+/* theta^2 in double, then rounded: the only form in which theta enters. */
+static inline float ff_mac_theta2(double theta) { return (float)(theta * theta); }
+
+static inline float ff_mac_gap2(const ff_node *t, const ff_node *s)
+{
+    float sum = 0.0f;
+    for (int d = 0; d < 3; d++) {
+        float a = t->lo[d] - s->hi[d], b = s->lo[d] - t->hi[d];
+        float g = a > b ? a : b;
+        if (!(g > 0.0f)) g = 0.0f;
+        float g2 = g * g;
+        sum = sum + g2;
+    }
+    return sum;
+}
+
+/* Node pair: far if gap^2 theta^2 > (diam_t + diam_s)^2. */
+static inline bool ff_mac_far(const ff_node *t, const ff_node *s, float theta2)
+{
+    float reach = sqrtf(t->diam2) + sqrtf(s->diam2);
+    float lhs = ff_mac_gap2(t, s) * theta2, rhs = reach * reach;
+    return lhs > rhs;
+}
+
+/* Point against a node's box: far if distance^2 theta^2 > diam2. x has dim components. */
+static inline bool ff_mac_point_far(const float *x, int dim, const ff_node *n, float theta2)
+{
+    float sum = 0.0f;
+    for (int d = 0; d < dim; d++) {
+        float a = n->lo[d] - x[d], b = x[d] - n->hi[d];
+        float g = a > b ? a : b;
+        if (!(g > 0.0f)) g = 0.0f;
+        float g2 = g * g;
+        sum = sum + g2;
+    }
+    float lhs = sum * theta2;
+    return lhs > n->diam2;
+}
+
+/* Which side of an undecided pair is split (both may be). */
+static inline bool ff_mac_split_target(const ff_node *t, const ff_node *s)
+{
+    return t->right != FF_NODE_LEAF && (s->right == FF_NODE_LEAF || t->diam2 >= s->diam2);
+}
+static inline bool ff_mac_split_source(const ff_node *t, const ff_node *s)
+{
+    return s->right != FF_NODE_LEAF && (t->right == FF_NODE_LEAF || s->diam2 >= t->diam2);
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* Stored interaction plan: the lists of a walk in CSR by target node.
+ * Node-level: 4 bytes a far pair, 4 (leaf_size 1) or 20 bytes a leaf pair; kernels expand to points. */
+#ifndef FF_PLAN_H
+#define FF_PLAN_H
+
+#include "ff_dtt.h"
+
+typedef struct ff_plan {
+    int64_t t_begin, t_end; /* range of sorted targets it covers */
+    bool expand_far;        /* far pairs are meant as (point of T, S) instead of (T, S) */
+    bool masked;            /* masks stored (either leaf_size > 1); else every mask is 1 */
+    int64_t n_rows;         /* target nodes with at least one pair */
+    int32_t *t_node;        /* [n_rows] held ids, ascending */
+    int64_t *far_off;       /* [n_rows + 1] */
+    int32_t *far_s;
+    int64_t *leaf_off;      /* [n_rows + 1] */
+    int32_t *leaf_s;
+    uint64_t *t_mask, *s_mask; /* NULL unless masked */
+    ff_dtt_counts counts;
+} ff_plan;
+
+/* Builds the plan of targets [t_begin, t_end) against sources; OpenMP-parallel, same bits for any thread count.
+ * Errors: FF_E_ARG theta negative or not finite; FF_E_MEM.                                              Local */
+ff_status ff_plan_build(const ff_tree *targets, const ff_tree *sources, double theta, bool expand_far,
+                        int64_t t_begin, int64_t t_end, ff_plan **out);
+void ff_plan_destroy(ff_plan **plan);
+
+/* Row r as the walk emitted it (masks of a plan without stored ones are built in scratch, caller-provided
+ * uint64_t [2] storage is not needed: one static word of ones is shared). */
+void ff_plan_row(const ff_plan *plan, int64_t r, ff_dtt_lists *out);
+
+/* Coverage of every point pair exactly once, ids in range, no duplicates, canonical order (O(N_t N_s): small
+ * sets only).                                                                                           Local */
+ff_status ff_plan_validate(const ff_plan *plan, const ff_tree *targets, const ff_tree *sources);
+
+/* Order-independent digest over (kind, global target id, global source id, masks) of pairs owned by this range:
+ * sums modulo 2^64 over the parts of a partition equal the serial digest.                               Local */
+uint64_t ff_plan_digest(const ff_plan *plan, const ff_tree *targets, const ff_tree *sources);
+
+#endif
