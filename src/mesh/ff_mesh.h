@@ -25,7 +25,7 @@ typedef struct ff_mesh {
     int64_t n_cells;
     int64_t *cell_off;       /* [n_cells + 1] into cell_pts, NULL if every cell has 3 (dim 3) or 2 (dim 2) points */
     int64_t *cell_pts;       /* point ids, local */
-    int n_patches;
+    int n_patches;           /* 0 only if the whole file holds no cell */
     char **patch_name;       /* [n_patches] in file order, only patches that hold a cell */
     int32_t *cell_patch;     /* [n_cells], NULL if n_patches is 1 */
     ff_field_set cell_data;  /* tuples: n_cells */
@@ -36,9 +36,18 @@ typedef struct ff_mesh {
 
 ff_status ff_mesh_create(ff_mesh **out); /* empty, dim 3 */
 void ff_mesh_destroy(ff_mesh **m);
+/* Adds a field; takes *value [n][n_comp] over and writes NULL, also on failure. FF_E_INPUT if the name is there. */
 ff_status ff_field_set_add(ff_field_set *s, const char *name, int n_comp, int64_t n, double **value);
 const ff_field *ff_field_set_find(const ff_field_set *s, const char *name); /* NULL if absent */
 void ff_field_set_free(ff_field_set *s);
+
+/* First entry of cell c in cell_pts; *n its number of points. */
+static inline int64_t ff_mesh_cell(const ff_mesh *m, int64_t c, int64_t *n)
+{
+    if (m->cell_off == NULL) return (*n = m->dim) * c;
+    *n = m->cell_off[c + 1] - m->cell_off[c];
+    return m->cell_off[c];
+}
 
 typedef struct ff_read_opts {
     double scale;        /* multiplies coordinates; 1 */
@@ -54,6 +63,19 @@ ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out
 /* Reads over ranks: rank r receives cells [n r / size, n (r + 1) / size) with the points they use. Binary STL and
  * VTKHDF are read in parallel; others on rank 0 and scattered.                                           Collective */
 ff_status ff_mesh_read_dist(ff_comm *comm, const char *path, const ff_read_opts *opts, ff_mesh **out);
+
+/* ---- for readers ---- */
+#define FF_PATCH_SINGLE  "(single)"  /* patch of a format that knows no patches */
+#define FF_PATCH_DEFAULT "(default)" /* cells of an OBJ file outside any group */
+
+/* Makes all cells one patch of that name, or none if there is no cell.                                   Local */
+ff_status ff_mesh_set_patch(ff_mesh *m, const char *name);
+
+/* Last step of every reader: scale coordinates, check that they are finite and ids in range, drop a cell_off that
+ * says nothing, give a mesh without patches the patch FF_PATCH_SINGLE, check that a curve lies in a plane z = const
+ * and put it to z = 0, set cell_begin and n_cells_global as for a whole file.                            Local
+ * Errors: FF_E_INPUT with path and point or cell; FF_E_ARG for a scale that is not positive and finite. */
+ff_status ff_mesh_finish(ff_mesh *m, const char *path, const ff_read_opts *opts);
 
 /* Polygons to triangles: convex ones by a fan from their first corner, concave ones by ear clipping in the plane
  * of the polygon's vector area, so that areas add up to its true area. parent (owned by the caller) [n_tri]: the
@@ -73,5 +95,10 @@ typedef struct ff_mesh_stats {
 } ff_mesh_stats;
 /* Definitions as in docs/formats.md ("What check counts").                                               Local */
 ff_status ff_mesh_measure(const ff_mesh *m, ff_mesh_stats *out);
+
+
+/* Warns (ff_warn) about a box that suggests millimetres, coordinates far from the origin, inconsistent winding.
+ * name stands first in each line.                                                                        Local */
+void ff_mesh_warn_units(const char *name, const ff_mesh_stats *s);
 
 #endif
