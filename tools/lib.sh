@@ -1,0 +1,49 @@
+# Shared by the scripts in tools/ and .ci/: sourced, never run. Sets root (the repository) and a few functions.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '== %s\n' "$*"; }
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# Cores to build with: what the scheduler or container lets us use.
+jobs=$(nproc)
+
+# configure DIR [cmake options]: a build folder below the repository.
+configure() {
+    local dir=$1
+    shift
+    cmake -S "$root" -B "$root/$dir" -G Ninja "$@" >"$root/$dir.configure.log" 2>&1 || {
+        cat "$root/$dir.configure.log" >&2
+        die "configuring $dir failed"
+    }
+}
+
+# build DIR [cmake options]: configure and compile everything in it.
+build() {
+    local dir=$1
+    mkdir -p "$root/build"
+    configure "$@"
+    cmake --build "$root/$dir" -j "$jobs" >"$root/$dir.build.log" 2>&1 || {
+        grep -v '^\[' "$root/$dir.build.log" | head -n 100 >&2
+        die "building $dir failed; the whole log is $dir.build.log"
+    }
+}
+
+# run_tests DIR [ctest options]
+run_tests() {
+    local dir=$1
+    shift
+    ctest --test-dir "$root/$dir" --output-on-failure --no-tests=error "$@"
+}
+
+# run_mpi N program ...: mpirun refuses to run as root unless told so; it is told so only there.
+run_mpi() {
+    local n=$1
+    shift
+    local opts=(-n "$n" --oversubscribe)
+    if [ "$(id -u)" -eq 0 ]; then opts+=(--allow-run-as-root); fi
+    mpirun "${opts[@]}" "$@"
+}
