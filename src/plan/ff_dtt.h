@@ -40,6 +40,10 @@ typedef ff_status (*ff_dtt_emit)(void *ctx, const ff_dtt_lists *lists);
 ff_status ff_dtt_walk(const ff_tree *targets, const ff_tree *sources, double theta, int64_t t_begin, int64_t t_end,
                       ff_dtt_emit emit, void *ctx);
 
+/* What every walk checks first: FF_E_ARG unless theta is finite and >= 0, the dimensions agree and
+ * 0 <= t_begin <= t_end <= targets->n_points.                                                          Local */
+ff_status ff_dtt_check(const ff_tree *targets, const ff_tree *sources, double theta, int64_t t_begin, int64_t t_end);
+
 /* Point-level pair counts and work of a walk. A far pair whose target node spans the border of a range is counted
  * where the node's first point lies, so that counts over a partition of the targets add up to the serial count. */
 typedef struct ff_dtt_counts {
@@ -47,13 +51,16 @@ typedef struct ff_dtt_counts {
     int64_t far_node_pairs, leaf_pairs;             /* list lengths */
 } ff_dtt_counts;
 
+void ff_dtt_counts_add(ff_dtt_counts *to, const ff_dtt_counts *c);
+
 /* Evaluations (pairs through the network) of one emitted node for targets in [t_begin, t_end). */
 void ff_dtt_count(const ff_tree *targets, const ff_tree *sources, const ff_dtt_lists *lists, bool expand_far,
                   int64_t t_begin, int64_t t_end, ff_dtt_counts *add_to);
 
 /* Counts over [t_begin, t_end), OpenMP-parallel, nothing kept. work (may be NULL) [n_blocks]: evaluations a block
  * (blocks of ff_topo_blocks(n, leaf, max(FF_BLOCK_POINTS, leaf)) that lie inside the range, in order; pairs of
- * nodes above blocks are left out of work).                                                            Local */
+ * nodes above blocks are left out of work, but with expand_far their evaluations are counted where the targets
+ * are).                                                                                                Local */
 ff_status ff_dtt_count_range(const ff_tree *targets, const ff_tree *sources, double theta, bool expand_far,
                              int64_t t_begin, int64_t t_end, ff_dtt_counts *counts, const ff_subtree *blocks,
                              int64_t n_blocks, int64_t *work);

@@ -16,6 +16,7 @@ typedef struct ff_plan {
     int64_t *leaf_off;      /* [n_rows + 1] */
     int32_t *leaf_s;
     uint64_t *t_mask, *s_mask; /* NULL unless masked */
+    uint64_t *ones;            /* NULL if masked; what ff_plan_row hands out as both masks of any row */
     ff_dtt_counts counts;
 } ff_plan;
 
@@ -25,8 +26,8 @@ ff_status ff_plan_build(const ff_tree *targets, const ff_tree *sources, double t
                         int64_t t_begin, int64_t t_end, ff_plan **out);
 void ff_plan_destroy(ff_plan **plan);
 
-/* Row r as the walk emitted it (masks of a plan without stored ones are built in scratch, caller-provided
- * uint64_t [2] storage is not needed: one static word of ones is shared). */
+/* Row r as the walk emitted it, masks included (those of a plan without stored ones come from a shared array of
+ * ones). Arrays are the plan's own.                                                                      Local */
 void ff_plan_row(const ff_plan *plan, int64_t r, ff_dtt_lists *out);
 
 /* Coverage of every point pair exactly once, ids in range, no duplicates, canonical order (O(N_t N_s): small

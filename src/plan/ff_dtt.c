@@ -1,0 +1,174 @@
+#include "ff_dtt.h"
+
+#include "ff_mac.h"
+#include "ff_mem.h"
+
+#include <math.h>
+
+enum {
+    PENDING_MAX = 128
+}; /* a source subtree's open siblings: at most one a level, and a tree has < 64 levels */
+
+/* The lists that target nodes hand down lie on one stack: a node's own list at [lo, hi), its children's
+ * above. */
+typedef struct walker {
+    const ff_tree *t, *s;
+    float theta2;
+    int64_t begin, end;
+    ff_dtt_emit emit;
+    void *ctx;
+    int32_t *list; /* stack of worklists */
+    int32_t *far, *leaf;
+    uint64_t *t_mask, *s_mask;
+    int64_t list_cap, far_cap, leaf_cap, t_mask_cap, s_mask_cap;
+} walker;
+
+/* Points i < n of x whose criterion against the box of node other fails, i.e. which are not far. */
+static uint64_t near_points(const ff_tree *tree, int32_t leaf, const ff_node *other, float theta2)
+{
+    const float *x = tree->x + (int64_t)tree->first[leaf] * tree->dim;
+    uint64_t mask = 0;
+    for (int64_t i = 0; i < tree->count[leaf]; i++)
+        if (!ff_mac_point_far(x + i * tree->dim, tree->dim, other, theta2)) mask |= UINT64_C(1) << i;
+    return mask;
+}
+
+static ff_status leaf_masks(walker *w, int32_t t, int64_t n_leaf)
+{
+    FF_TRY(ff_mem_reserve(&w->t_mask, &w->t_mask_cap, n_leaf, sizeof *w->t_mask));
+    FF_TRY(ff_mem_reserve(&w->s_mask, &w->s_mask_cap, n_leaf, sizeof *w->s_mask));
+    for (int64_t k = 0; k < n_leaf; k++) {
+        int32_t s = w->leaf[k];
+        if (w->t->first[t] < 0 || w->s->first[s] < 0)
+            return ff_fail(FF_E_INTERNAL,
+                           "traversal reached leaf %lld of the %s tree, whose points are not held",
+                           (long long)(w->t->first[t] < 0 ? w->t->id[t] : w->s->id[s]),
+                           w->t->first[t] < 0 ? "target" : "source");
+        if (w->t->count[t] == 1 && w->s->count[s] == 1) { /* the pair's test and the points' are the same */
+            w->t_mask[k] = w->s_mask[k] = 1;
+            continue;
+        }
+        w->t_mask[k] = near_points(w->t, t, &w->s->node[s], w->theta2);
+        w->s_mask[k] = w->t_mask[k] == 0 ? 0 : near_points(w->s, s, &w->t->node[t], w->theta2);
+    }
+    return FF_OK;
+}
+
+/* Room for what so many decisions can add: at most one far or leaf source each and two to the children's
+ * list. */
+static ff_status make_room(walker *w, int64_t hi, int64_t decisions)
+{
+    FF_TRY(ff_mem_reserve(&w->list, &w->list_cap, hi + 2 * decisions, sizeof *w->list));
+    FF_TRY(ff_mem_reserve(&w->far, &w->far_cap, decisions, sizeof *w->far));
+    return ff_mem_reserve(&w->leaf, &w->leaf_cap, decisions, sizeof *w->leaf);
+}
+
+typedef struct sifted {
+    int64_t n_far, n_leaf, n_next;
+} sifted;
+
+static ff_status fail_cut(const ff_tree *tree, int32_t node, const char *which)
+{
+    return ff_fail(FF_E_INTERNAL, "traversal opens node %lld of the %s tree, whose children are not held",
+                   (long long)tree->id[node], which);
+}
+
+/* Decides every source of list[lo, hi) against t, and the children of sources split alone, in order. */
+static ff_status sift(walker *w, int32_t t, int64_t lo, int64_t hi, sifted *out)
+{
+    const ff_node t_node = w->t->node[t];
+    const ff_node *node = w->s->node;
+    int32_t pending[PENDING_MAX];
+    int64_t decisions = hi - lo, room = decisions + 64;
+    sifted n = {0, 0, 0};
+    FF_TRY(make_room(w, hi, room));
+    for (int64_t k = lo; k < hi; k++) {
+        int n_pending = 1;
+        pending[0] = w->list[k];
+        while (n_pending > 0) {
+            int32_t s = pending[--n_pending];
+            if (ff_mac_far(&t_node, &node[s], w->theta2)) {
+                w->far[n.n_far++] = s;
+                continue;
+            }
+            bool split_t = ff_mac_split_target(&t_node, &node[s]);
+            bool split_s = ff_mac_split_source(&t_node, &node[s]);
+            if (split_s && node[s].right == FF_NODE_CUT) return fail_cut(w->s, s, "source");
+            if (split_t) {
+                w->list[hi + n.n_next++] = split_s ? s + 1 : s;
+                if (split_s) w->list[hi + n.n_next++] = node[s].right;
+            } else if (split_s) {
+                pending[n_pending++] = node[s].right;
+                pending[n_pending++] = s + 1;
+                if (++decisions > room) {
+                    room = decisions + decisions / 2;
+                    FF_TRY(make_room(w, hi, room));
+                }
+            } else {
+                w->leaf[n.n_leaf++] = s;
+            }
+        }
+    }
+    *out = n;
+    return FF_OK;
+}
+
+static bool meets(const walker *w, int32_t t)
+{
+    return w->t->start[t] < w->end && w->t->start[t] + w->t->count[t] > w->begin;
+}
+
+static ff_status visit(walker *w, int32_t t, int64_t lo, int64_t hi)
+{
+    sifted n = {0, 0, 0};
+    FF_TRY(sift(w, t, lo, hi, &n));
+    if (n.n_far > 0 || n.n_leaf > 0) {
+        FF_TRY(leaf_masks(w, t, n.n_leaf));
+        ff_dtt_lists lists = {t, w->far, n.n_far, w->leaf, w->t_mask, w->s_mask, n.n_leaf};
+        FF_TRY(w->emit(w->ctx, &lists));
+    }
+    if (n.n_next == 0) return FF_OK;
+    int32_t right = w->t->node[t].right;
+    if (right == FF_NODE_CUT) return fail_cut(w->t, t, "target");
+    if (meets(w, t + 1)) FF_TRY(visit(w, t + 1, hi, hi + n.n_next));
+    return meets(w, right) ? visit(w, right, hi, hi + n.n_next) : FF_OK;
+}
+
+ff_status ff_dtt_check(const ff_tree *targets, const ff_tree *sources, double theta, int64_t t_begin,
+                       int64_t t_end)
+{
+    if (!(theta >= 0.0) || isinf(theta))
+        return ff_fail(FF_E_ARG, "plan: theta = %g, expected a finite theta >= 0", theta);
+    if (targets->dim != sources->dim)
+        return ff_fail(FF_E_ARG, "plan: targets have %d dimensions, sources %d; expected the same",
+                       targets->dim, sources->dim);
+    if (t_begin < 0 || t_begin > t_end || t_end > targets->n_points)
+        return ff_fail(FF_E_ARG, "plan: target range [%lld, %lld), expected a range within [0, %lld)",
+                       (long long)t_begin, (long long)t_end, (long long)targets->n_points);
+    return FF_OK;
+}
+
+ff_status ff_dtt_walk(const ff_tree *targets, const ff_tree *sources, double theta, int64_t t_begin,
+                      int64_t t_end, ff_dtt_emit emit, void *ctx)
+{
+    ff_status st = FF_OK;
+    walker w = {.t = targets,
+                .s = sources,
+                .theta2 = ff_mac_theta2(theta),
+                .begin = t_begin,
+                .end = t_end,
+                .emit = emit,
+                .ctx = ctx};
+    FF_TRY(ff_dtt_check(targets, sources, theta, t_begin, t_end));
+    if (targets->n_nodes == 0 || sources->n_nodes == 0 || t_begin == t_end) return FF_OK;
+    FF_GO(ff_mem_reserve(&w.list, &w.list_cap, 1024, sizeof *w.list));
+    w.list[0] = 0;
+    FF_GO(visit(&w, 0, 0, 1));
+done:
+    ff_free(w.list);
+    ff_free(w.far);
+    ff_free(w.leaf);
+    ff_free(w.t_mask);
+    ff_free(w.s_mask);
+    return st;
+}
