@@ -1,0 +1,135 @@
+#include "ff_io.h"
+
+#include "ff_mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_llong fail_countdown;
+static atomic_bool fault_hit;
+
+void ff_io_fail_at(int64_t n)
+{
+    atomic_store(&fail_countdown, n);
+    atomic_store(&fault_hit, false);
+}
+
+bool ff_io_fault_hit(void)
+{
+    return atomic_load(&fault_hit);
+}
+
+ff_status ff_io_fault(const char *path)
+{
+    if (atomic_load(&fail_countdown) <= 0 || atomic_fetch_sub(&fail_countdown, 1) != 1) return FF_OK;
+    atomic_store(&fault_hit, true);
+    return ff_fail(FF_E_IO, "%s: write failed (injected fault)", path);
+}
+
+/* The folder part of path ("." if it has none); owned by the caller. */
+static ff_status folder_of(const char *path, char **out)
+{
+    *out = ff_strdup(path);
+    if (*out == NULL) return FF_E_MEM;
+    char *slash = strrchr(*out, '/');
+    if (slash == NULL) {
+        ff_free(*out);
+        *out = ff_strdup(".");
+        return *out != NULL ? FF_OK : FF_E_MEM;
+    }
+    slash[slash == *out ? 1 : 0] = 0;
+    return FF_OK;
+}
+
+static ff_status check_here(const char *path, bool force)
+{
+    struct stat s;
+    if (path[0] == 0) return ff_fail(FF_E_INPUT, "the output has an empty name");
+    if (stat(path, &s) == 0) {
+        if (S_ISDIR(s.st_mode)) return ff_fail(FF_E_INPUT, "%s: is a folder, expected a file name", path);
+        if (!force) return ff_fail(FF_E_INPUT, "%s: exists already; give another name or --force", path);
+    }
+    char *folder;
+    FF_TRY(folder_of(path, &folder));
+    ff_status st = FF_OK;
+    if (stat(folder, &s) != 0 || !S_ISDIR(s.st_mode))
+        st = ff_fail(FF_E_INPUT, "%s: folder %s does not exist; create it first", path, folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        st = ff_fail(FF_E_IO, "%s: folder %s cannot be written: %s", path, folder, strerror(errno));
+    ff_free(folder);
+    return st;
+}
+
+ff_status ff_io_check_path(ff_comm *comm, const char *path, bool force)
+{
+    return ff_agree(comm, comm->rank == 0 ? check_here(path, force) : FF_OK);
+}
+
+ff_status ff_io_tmp_name(const char *path, char **out)
+{
+    static const char ext[] = ".tmp";
+    size_t n = strlen(path);
+    *out = ff_mem_alloc(n + sizeof ext, 1);
+    if (*out == NULL) return FF_E_MEM;
+    memcpy(*out, path, n);
+    memcpy(*out + n, ext, sizeof ext);
+    return FF_OK;
+}
+
+static ff_status sync_path(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC);
+    if (fd < 0) return ff_fail(FF_E_IO, "%s: cannot be opened for fsync: %s", path, strerror(errno));
+    int bad = fsync(fd) != 0 && errno != EINVAL; /* EINVAL: the file system does not sync this kind of file */
+    int err = errno;
+    (void)close(fd);
+    return bad ? ff_fail(FF_E_IO, "%s: fsync failed: %s", path, strerror(err)) : FF_OK;
+}
+
+ff_status ff_io_publish(const char *tmp, const char *path)
+{
+    char *folder = NULL;
+    ff_status st = folder_of(path, &folder);
+    if (st == FF_OK) st = ff_io_fault(path);
+    if (st == FF_OK) st = sync_path(tmp, O_RDONLY);
+    if (st == FF_OK && rename(tmp, path) != 0)
+        st = ff_fail(FF_E_IO, "%s: cannot be renamed to %s: %s", tmp, path, strerror(errno));
+    if (st == FF_OK) st = sync_path(folder, O_RDONLY | O_DIRECTORY);
+    if (st != FF_OK) ff_io_discard(tmp);
+    ff_free(folder);
+    return st;
+}
+
+void ff_io_discard(const char *tmp)
+{
+    if (tmp != NULL) (void)unlink(tmp);
+}
+
+ff_status ff_io_open(const char *path, FILE **out)
+{
+    *out = NULL;
+    FF_TRY(ff_io_fault(path));
+    *out = fopen(path, "wb");
+    return *out != NULL ? FF_OK : ff_fail(FF_E_IO, "%s: cannot be created: %s", path, strerror(errno));
+}
+
+ff_status ff_io_put(FILE *f, const char *path, const void *data, size_t bytes)
+{
+    FF_TRY(ff_io_fault(path));
+    if (bytes == 0 || fwrite(data, 1, bytes, f) == bytes) return FF_OK;
+    return ff_fail(FF_E_IO, "%s: writing %zu bytes failed: %s", path, bytes, strerror(errno));
+}
+
+ff_status ff_io_close(FILE **f, const char *path)
+{
+    if (*f == NULL) return FF_OK;
+    ff_status st = ff_io_fault(path);
+    if (fclose(*f) != 0 && st == FF_OK)
+        st = ff_fail(FF_E_IO, "%s: closing failed: %s", path, strerror(errno));
+    *f = NULL;
+    return st;
+}
