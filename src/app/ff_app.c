@@ -1,0 +1,338 @@
+#include "ff_app.h"
+
+#include "ff_globe.h"
+#include "ff_h5_version.h"
+
+#ifdef FF_HAVE_MPI
+#include "ff_mpi_info.h"
+#endif
+
+#include <errno.h>
+#include <omp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { DECK_MAX_BYTES = 1 << 20 };
+
+/* ---- finding the verb ---- */
+
+static const ff_verb *find_verb(const ff_verb *verbs, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(verbs[i].text.name, name) == 0) return &verbs[i];
+    return NULL;
+}
+
+static ff_status unknown_verb(const ff_verb *verbs, int n, const char *name)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (ff_edit_distance(name, verbs[i].text.name) < ff_edit_distance(name, verbs[best].text.name))
+            best = i;
+    return ff_fail(FF_E_ARG, "unknown verb \"%s\", nearest is \"%s\"; see farfield --help", name,
+                   verbs[best].text.name);
+}
+
+/* farfield help [VERB | --markdown | --man]; also --help, --version and nothing at all. */
+static ff_status help(const ff_verb *verbs, int n, const char *topic)
+{
+    enum { MAX_VERBS = 32 };
+    const ff_verb_text *text[MAX_VERBS];
+    ff_text out = {0};
+    ff_status st = FF_OK;
+    for (int i = 0; i < n && i < MAX_VERBS; i++) text[i] = &verbs[i].text;
+    const ff_verb *verb = topic != NULL ? find_verb(verbs, n, topic) : NULL;
+    if (topic == NULL)
+        ff_doc_program(text, n, &out);
+    else if (strcmp(topic, "--markdown") == 0)
+        ff_doc_markdown(text, n, &out);
+    else if (strcmp(topic, "--man") == 0)
+        ff_doc_man(text, n, &out);
+    else if (verb != NULL)
+        ff_doc_verb(&verb->text, &out);
+    else
+        st = unknown_verb(verbs, n, topic);
+    if (st == FF_OK) st = ff_text_status(&out);
+    if (st == FF_OK) ff_print("%s", ff_text_get(&out));
+    ff_text_free(&out);
+    return st;
+}
+
+/* ---- options ---- */
+
+ff_status ff_app_read_text(ff_comm *comm, const char *path, int64_t max_bytes, char **text, int64_t *n)
+{
+    ff_status st = FF_OK;
+    FILE *f = NULL;
+    struct stat s;
+    *text = NULL;
+    *n = 0;
+    if (ff_comm_rank(comm) == 0) {
+        f = fopen(path, "rb");
+        if (f == NULL)
+            st = ff_fail(FF_E_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+        else if (fstat(fileno(f), &s) != 0 || !S_ISREG(s.st_mode))
+            st = ff_fail(FF_E_INPUT, "%s: expected a regular file", path);
+        else if (s.st_size > max_bytes)
+            st = ff_fail(FF_E_INPUT, "%s: %lld bytes, expected at most %lld", path, (long long)s.st_size,
+                         (long long)max_bytes);
+        else
+            *n = (int64_t)s.st_size;
+    }
+    FF_GO(ff_agree(comm, st));
+    FF_GO(ff_comm_bcast(comm, n, sizeof *n, 0));
+    FF_GO(ff_agree(comm, FF_NEW0(*text, *n + 1)));
+    if (f != NULL && fread(*text, 1, (size_t)*n, f) != (size_t)*n)
+        st = ff_fail(FF_E_IO, "%s: reading failed: %s", path, strerror(errno));
+    FF_GO(ff_agree(comm, st));
+    st = ff_comm_bcast(comm, *text, (size_t)*n, 0);
+done:
+    if (f != NULL) (void)fclose(f);
+    if (st != FF_OK) FF_FREE(*text);
+    return st;
+}
+
+static ff_status check_files(const ff_app *app)
+{
+    const ff_verb *v = app->verb;
+    int n = ff_config_count(app->config, v->files_key);
+    if (n >= v->min_files && n <= v->max_files) return FF_OK;
+    if (n > v->max_files)
+        return ff_fail(FF_E_ARG, "command line: %d files, expected %d: farfield %s %s", n, v->max_files,
+                       v->text.name, v->text.args);
+    return ff_fail(FF_E_ARG, "command line: %s, expected: farfield %s %s",
+                   n == 0 ? "nothing to work on" : "too few files", v->text.name, v->text.args);
+}
+
+static ff_status read_options(ff_app *app, int n_args, char *const *args)
+{
+    ff_config *c = app->config;
+    char *text = NULL;
+    int64_t n = 0;
+    FF_TRY(ff_agree(app->comm, ff_config_scan(c, n_args, args, app->verb->files_key)));
+    if (ff_config_want_help(c)) return FF_OK;
+    if (ff_config_deck(c) != NULL) {
+        FF_TRY(ff_app_read_text(app->comm, ff_config_deck(c), DECK_MAX_BYTES, &text, &n));
+        ff_status st = ff_config_yaml(c, ff_config_deck(c), text, n);
+        ff_free(text);
+        FF_TRY(ff_agree(app->comm, st));
+    }
+    FF_TRY(ff_config_apply(c));
+    return check_files(app);
+}
+
+/* What this build and machine cannot do. */
+static ff_status check_build(const ff_config *c)
+{
+    const char *precision = ff_config_string(c, "run.precision");
+    if (strcmp(ff_config_string(c, "run.backend"), "cuda") == 0)
+        return ff_fail(FF_E_UNSUPPORTED,
+                       "run.backend = cuda: this build has no CUDA backend; use cpu or auto");
+    if (strcmp(precision, "tf32") == 0 || strcmp(precision, "bf16") == 0)
+        return ff_fail(FF_E_UNSUPPORTED,
+                       "run.precision = %s: needs the CUDA backend, which this build lacks; use f32 or f64",
+                       precision);
+    if (strcmp(ff_config_string(c, "run.transport"), "nccl") == 0)
+        return ff_fail(FF_E_UNSUPPORTED, "run.transport = nccl: this build has no NCCL; use mpi or auto");
+    return FF_OK;
+}
+
+static const char *json_path(const ff_app *app)
+{
+    if (app->verb->text.bit == FF_VERB_INFO) return ff_config_bool(app->config, "info.json") ? "-" : NULL;
+    return ff_config_string(app->config, "write.json");
+}
+
+static ff_status apply_common(const ff_app *app)
+{
+    static const char *const level[] = {"error", "warn", "info", "debug"};
+    const ff_config *c = app->config;
+    for (int i = 0; i < 4; i++)
+        if (strcmp(ff_config_string(c, "run.log_level"), level[i]) == 0) ff_log_set_level((ff_log_level)i);
+    if (json_path(app) != NULL) {
+        /* JSON on standard output stands alone there. */
+        if (strcmp(json_path(app), "-") == 0) ff_log_set_level(FF_LOG_WARN);
+        FF_TRY(ff_app_may_write(app, json_path(app)));
+    }
+    FF_TRY(check_build(c));
+    if (ff_config_int(c, "run.threads") > 0) omp_set_num_threads((int)ff_config_int(c, "run.threads"));
+    ff_mem_set_budget((size_t)ff_config_int(c, "run.memory"));
+    return FF_OK;
+}
+
+/* ---- header, JSON ---- */
+
+static void header(ff_app *app)
+{
+    char h5[32], mpi[96] = "none";
+    ff_h5_version(h5, sizeof h5);
+#ifdef FF_HAVE_MPI
+    ff_mpi_library(mpi, sizeof mpi);
+#endif
+    int ranks = ff_comm_size(app->comm), threads = omp_get_max_threads();
+    if (app->verb->figures) ff_info("farfield %s, %s", ff_version(), app->verb->text.name);
+    if (app->verb->figures)
+        ff_info("MPI %s, ranks %d, threads a rank %d, HDF5 %s, pair kernel %s, backend cpu, CUDA none", mpi,
+                ranks, threads, h5, ff_globe_isa());
+    ff_json *j = &app->json;
+    ff_json_open(j, NULL, '{');
+    ff_json_open(j, "farfield", '{');
+    ff_json_string(j, "version", ff_version());
+    ff_json_string(j, "verb", app->verb->text.name);
+    ff_json_string(j, "mpi", mpi);
+    ff_json_string(j, "hdf5", h5);
+    ff_json_string(j, "backend", "cpu");
+    ff_json_string(j, "isa", ff_globe_isa());
+    ff_json_int(j, "ranks", ranks);
+    ff_json_int(j, "threads", threads);
+    ff_json_close(j);
+}
+
+static ff_status json_phases(ff_app *app)
+{
+    ff_phase_row *row = NULL;
+    int n = 0;
+    ff_json *j = &app->json;
+    FF_TRY(ff_phase_table(app->comm, &row, &n));
+    ff_json_open(j, "phases", '[');
+    for (int i = 0; i < n; i++) {
+        ff_json_open(j, NULL, '{');
+        ff_json_string(j, "name", row[i].name);
+        ff_json_double(j, "t_min_s", row[i].t_min_s);
+        ff_json_double(j, "t_avg_s", row[i].t_avg_s);
+        ff_json_double(j, "t_max_s", row[i].t_max_s);
+        if (row[i].n_units > 0) {
+            ff_json_string(j, "unit", row[i].unit);
+            ff_json_double(j, "units", row[i].n_units);
+        }
+        if (row[i].bytes > 0) ff_json_double(j, "bytes", row[i].bytes);
+        ff_json_close(j);
+    }
+    ff_json_close(j);
+    ff_free(row);
+    return FF_OK;
+}
+
+/* Closes the object and writes it on rank 0. Collective */
+static ff_status json_write(ff_app *app)
+{
+    const char *path = json_path(app);
+    if (path == NULL) return FF_OK;
+    if (app->verb->figures) FF_TRY(json_phases(app));
+    int64_t peak = (int64_t)ff_mem_peak();
+    FF_TRY(ff_comm_allreduce(app->comm, &peak, 1, FF_MAX_I64));
+    if (app->verb->figures) {
+        ff_json_int(&app->json, "peak_bytes", peak);
+        ff_json_double(&app->json, "wall_s", ff_now_s() - app->t_start_s);
+    }
+    ff_json_close(&app->json);
+    ff_status st = FF_OK;
+    if (ff_comm_rank(app->comm) == 0) st = ff_text_write(&app->json.text, path);
+    return ff_agree(app->comm, st);
+}
+
+/* ---- helpers for verbs ---- */
+
+ff_status ff_app_may_write(const ff_app *app, const char *path)
+{
+    ff_status st = FF_OK;
+    struct stat s;
+    if (strcmp(path, "-") == 0) return FF_OK;
+    if (ff_comm_rank(app->comm) == 0) {
+        ff_text dir = {0};
+        const char *slash = strrchr(path, '/');
+        if (slash == NULL)
+            ff_text_add(&dir, ".");
+        else
+            ff_text_put(&dir, path, slash == path ? 1 : slash - path);
+        if ((st = ff_text_status(&dir)) != FF_OK)
+            ;
+        else if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+            st = ff_fail(FF_E_INPUT, "%s: is a folder, expected the name of a file", path);
+        else if (stat(path, &s) == 0 && !ff_config_bool(app->config, "write.force"))
+            st = ff_fail(FF_E_INPUT, "%s: exists; give another name or --force", path);
+        else if (stat(dir.s, &s) != 0 || !S_ISDIR(s.st_mode))
+            st = ff_fail(FF_E_INPUT, "%s: its folder does not exist", path);
+        else if (access(dir.s, W_OK) != 0)
+            st = ff_fail(FF_E_IO, "%s: its folder cannot be written to: %s", path, strerror(errno));
+        ff_text_free(&dir);
+    }
+    return ff_agree(app->comm, st);
+}
+
+ff_read_opts ff_app_read_opts(const ff_app *app)
+{
+    ff_read_opts o = FF_READ_OPTS_INIT;
+    o.scale = ff_config_double(app->config, "read.scale");
+    o.step = ff_config_int(app->config, "read.step");
+    return o;
+}
+
+ff_status ff_app_time_left(const ff_app *app)
+{
+    int64_t over = 0;
+    if (!ff_config_given(app->config, "run.max_hours")) return FF_OK;
+    over = ff_now_s() - app->t_start_s > 3600 * ff_config_double(app->config, "run.max_hours");
+    FF_TRY(ff_comm_bcast(app->comm, &over, sizeof over, 0));
+    return over ? ff_fail(FF_E_STOPPED, "run.max_hours is over") : FF_OK;
+}
+
+void ff_app_plan_options(const ff_app *app, double *theta, int *leaf_size, bool *expand_far)
+{
+    const ff_config *c = app->config;
+    if (ff_config_has(c, "plan.theta")) *theta = ff_config_double(c, "plan.theta");
+    if (ff_config_has(c, "plan.leaf_size")) *leaf_size = (int)ff_config_int(c, "plan.leaf_size");
+    if (ff_config_has(c, "plan.expand_far")) *expand_far = ff_config_bool(c, "plan.expand_far");
+}
+
+/* ---- running ---- */
+
+static ff_status run_verb(ff_app *app)
+{
+    FF_TRY(ff_agree(app->comm, apply_common(app)));
+    header(app);
+    FF_TRY(ff_agree(app->comm, app->verb->run(app)));
+    ff_phase_end();
+    if (app->verb->figures) FF_TRY(ff_phase_print(app->comm));
+    return json_write(app);
+}
+
+static ff_status run(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, char *const *args)
+{
+    ff_app app = {.comm = comm, .t_start_s = ff_now_s()};
+    if (n_args < 2) return ff_fail(FF_E_ARG, "no verb given; see farfield --help");
+    const char *name = args[1];
+    if (strcmp(name, "--version") == 0) {
+        ff_print("farfield %s\n", ff_version());
+        return FF_OK;
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(verbs, n_verbs, n_args > 2 ? args[2] : NULL);
+    app.verb = find_verb(verbs, n_verbs, name);
+    if (app.verb == NULL) return unknown_verb(verbs, n_verbs, name);
+    ff_status st = ff_agree(comm, ff_config_create(app.verb->text.bit, &app.config));
+    if (st == FF_OK) st = ff_agree(comm, read_options(&app, n_args - 2, args + 2));
+    if (st == FF_OK) st = ff_config_want_help(app.config) ? help(verbs, n_verbs, name) : run_verb(&app);
+    ff_config_destroy(&app.config);
+    ff_json_free(&app.json);
+    return st;
+}
+
+int ff_app_main(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, char *const *args)
+{
+    ff_log_init(ff_comm_rank(comm), FF_LOG_INFO);
+    size_t before = ff_mem_blocks();
+    ff_status st = run(comm, verbs, n_verbs, n_args, args);
+    if (st != FF_OK) ff_log(FF_LOG_ERROR, "%s", ff_error_text());
+    int64_t left = (int64_t)(ff_mem_blocks() - before);
+    if (st == FF_OK) {
+        /* Allocation and free balance, or the run has failed. */
+        st = ff_comm_allreduce(comm, &left, 1, FF_SUM_I64);
+        if (st == FF_OK && left != 0) {
+            st = FF_E_INTERNAL;
+            ff_log(FF_LOG_ERROR, "%lld blocks of memory were not freed", (long long)left);
+        }
+    }
+    return ff_exit_code(st);
+}

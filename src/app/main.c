@@ -1,0 +1,89 @@
+/* The table of verbs, and the only place that ends the process. */
+#include "ff_app.h"
+
+#ifdef FF_HAVE_MPI
+#include "ff_mpi_comm.h"
+#endif
+
+#include <limits.h>
+
+static const ff_verb verbs[] = {
+    {{FF_VERB_PREDICT, "predict", "[NAME=]MESH... -m MODEL -o OUT",
+      "evaluate a trained model on surface meshes",
+      "Evaluates a trained model: fields at the face centroids of a boundary (or other targets) go to OUT in "
+      "the "
+      "mesh's own order; integrals are printed and stored."},
+     "mesh",
+     0,
+     INT_MAX,
+     true,
+     cmd_predict},
+    {{FF_VERB_PLAN, "plan", "[NAME=]MESH... | --case CASE", "build interaction plans only and count them",
+      "Builds the interaction plans of all boundaries and prints pair counts per kind, work, time and "
+      "memory; with "
+      "--ranks P also the load balance and traffic of a run on P ranks."},
+     "mesh",
+     0,
+     INT_MAX,
+     true,
+     cmd_plan},
+    {{FF_VERB_CHECK, "check", "MESH...", "examine the health of surfaces",
+      "Reports counts, parts, patches, box, area, volume and the defects of a surface. Ends with 0 also "
+      "where there "
+      "are defects, unless --strict is given."},
+     "mesh",
+     1,
+     INT_MAX,
+     false,
+     cmd_check},
+    {{FF_VERB_INFO, "info", "FILE...", "tell what a mesh, model or result file holds",
+      "Prints what a mesh, model or result holds, as text or with --json as JSON on standard output."},
+     "file",
+     1,
+     INT_MAX,
+     false,
+     cmd_info},
+    {{FF_VERB_CONVERT, "convert", "IN OUT", "convert between mesh formats",
+      "Reads a mesh and writes it in the format that OUT's name says: .vtkhdf, .vtp, .h5, .stl, .obj."},
+     "file",
+     2,
+     2,
+     false,
+     cmd_convert},
+    {{FF_VERB_VERIFY, "verify", "FILE...", "compare the program with golden files",
+      "Compares trees, plans, layers and outputs with reference data, one row a quantity with the worst "
+      "relative "
+      "error and its tolerance; ends with 1 if any exceeds it."},
+     "file",
+     1,
+     INT_MAX,
+     true,
+     cmd_verify},
+    {{FF_VERB_BENCH, "bench", "globe|plan --case CASE", "time the measured cases",
+      "Times cases generated in memory and prints milliseconds (min, median), pair evaluations, rates and "
+      "memory."},
+     "bench.kind",
+     1,
+     1,
+     true,
+     cmd_bench},
+};
+
+int main(int argc, char **argv)
+{
+    ff_comm *comm = ff_comm_self();
+    int code = 1;
+#ifdef FF_HAVE_MPI
+    if (ff_mpi_start(&argc, &argv, &comm) != FF_OK) {
+        ff_log(FF_LOG_ERROR, "%s", ff_error_text());
+        return 1;
+    }
+#endif
+    code = ff_app_main(comm, verbs, (int)(sizeof verbs / sizeof verbs[0]), argc, argv);
+    if (ff_comm_barrier(comm) != FF_OK && code == 0)
+        code = 1; /* all writing is done before a launcher may kill */
+#ifdef FF_HAVE_MPI
+    ff_mpi_stop(&comm);
+#endif
+    return code;
+}
