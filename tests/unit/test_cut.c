@@ -1,0 +1,146 @@
+/* Cuts by work against an exhaustive search of the nearest border, and caps. */
+#include "ff_cloud.h"
+#include "ff_mem.h"
+#include "ff_rng.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+enum { SEED = 42, N_MAX = 400 };
+
+static int64_t blocks_of(int64_t n, ff_subtree **blocks)
+{
+    int64_t n_blocks = 0;
+    assert_int_equal(ff_topo_blocks(n, 1, FF_BLOCK_POINTS, blocks, &n_blocks), FF_OK);
+    return n_blocks;
+}
+
+static int64_t border_at(const ff_subtree *blocks, int64_t n_blocks, int64_t n, int64_t b)
+{
+    return b < n_blocks ? blocks[b].start : n;
+}
+
+/* The border nearest to share k of the work, by trying all. */
+static int64_t nearest_of_all(const ff_subtree *blocks, int64_t n_blocks, int64_t n, const int64_t *work,
+                              int64_t total, int k, int size)
+{
+    int64_t best = 0, best_gap = INT64_MAX, cum = 0, target = total * k / size;
+    for (int64_t b = 0; b <= n_blocks; b++) {
+        int64_t gap = cum > target ? cum - target : target - cum;
+        if (gap < best_gap) best = b, best_gap = gap;
+        if (b < n_blocks) cum += work[b];
+    }
+    return border_at(blocks, n_blocks, n, best);
+}
+
+static void cut_is_at_the_nearest_border(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 31, 33, 100, 5000};
+    printf("seed %d\n", SEED);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (int size = 1; size < 40; size += 3) {
+            ff_subtree *blocks = NULL;
+            int64_t n = counts[c], n_blocks = blocks_of(n, &blocks), work[N_MAX], cut[64], total = 0;
+            for (int64_t b = 0; b < n_blocks; b++) {
+                work[b] = 1 + (int64_t)(ff_rng_u64(SEED, c, (uint64_t)b) % 1000);
+                if (b == 3) work[b] = 100000; /* one block outweighs several shares */
+                total += work[b];
+            }
+            assert_int_equal(ff_cut_by_work(blocks, n_blocks, work, size, 0, cut), FF_OK);
+            assert_true(cut[0] == 0 && cut[size] == n);
+            for (int r = 1; r < size; r++)
+                assert_true(cut[r] == nearest_of_all(blocks, n_blocks, n, work, total, r, size));
+            ff_free(blocks);
+        }
+}
+
+static void no_work_means_points(void **state)
+{
+    (void)state;
+    ff_subtree *blocks = NULL;
+    int64_t n = 4096, n_blocks = blocks_of(n, &blocks), work[N_MAX] = {0}, cut[9];
+    assert_int_equal(ff_cut_by_work(blocks, n_blocks, work, 8, 0, cut), FF_OK);
+    for (int r = 0; r <= 8; r++) assert_true(cut[r] == 512 * r);
+    ff_free(blocks);
+}
+
+static void cap_is_kept(void **state)
+{
+    (void)state;
+    ff_subtree *blocks = NULL;
+    int64_t n = 5000, n_blocks = blocks_of(n, &blocks), work[N_MAX], cut[64];
+    for (int reversed = 0; reversed < 2; reversed++)
+        for (int64_t cap = 800; cap < 5200; cap += 300) {
+            for (int64_t b = 0; b < n_blocks; b++) work[b] = (b < n_blocks / 2) != reversed ? 1000 : 1;
+            assert_int_equal(ff_cut_by_work(blocks, n_blocks, work, 7, cap, cut), FF_OK);
+            assert_true(cut[0] == 0 && cut[7] == n);
+            for (int r = 0; r < 7; r++) {
+                assert_true(cut[r] <= cut[r + 1] && cut[r + 1] - cut[r] <= cap);
+                assert_true(ff_topo_border(n, 1, cut[r]) == cut[r]);
+            }
+        }
+    ff_free(blocks);
+}
+
+static void what_cannot_be_met_is_refused(void **state)
+{
+    (void)state;
+    ff_subtree *blocks = NULL;
+    int64_t n = 5000, n_blocks = blocks_of(n, &blocks), work[N_MAX] = {0}, cut[64];
+    assert_int_equal(ff_cut_by_work(blocks, n_blocks, work, 7, 700, cut), FF_E_MEM); /* 7 x 700 < 5000 */
+    assert_non_null(strstr(ff_error_text(), "use more ranks"));
+    ff_error_clear();
+    assert_int_equal(ff_cut_by_work(blocks, n_blocks, work, 7, 3, cut), FF_E_MEM); /* less than a block */
+    work[5] = -1;
+    assert_int_equal(ff_cut_by_work(blocks, n_blocks, work, 7, 0, cut), FF_E_ARG);
+    work[5] = INT64_MAX, work[6] = 1;
+    assert_int_equal(ff_cut_by_work(blocks, n_blocks, work, 7, 0, cut), FF_E_ARG);
+    ff_free(blocks);
+    ff_error_clear();
+}
+
+static void owners(void **state)
+{
+    (void)state;
+    const int64_t cut[] = {0, 0, 3, 3, 3, 8, 9, 9};
+    const int want[] = {1, 1, 1, 4, 4, 4, 4, 4, 5};
+    for (int64_t pos = 0; pos < 9; pos++) assert_int_equal(ff_cut_owner(cut, 7, pos), want[pos]);
+}
+
+static void count_cut_covers_any_size(void **state)
+{
+    (void)state;
+    for (int64_t n = 0; n < 200; n += 7)
+        for (int size = 1; size < 50; size += 6) {
+            int64_t cut[64];
+            ff_cut_by_count(n, 4, size, cut);
+            assert_true(cut[0] == 0 && cut[size] == n);
+            for (int r = 0; r < size; r++) {
+                int64_t even = n * (r + 1) / size;
+                assert_true(cut[r] <= cut[r + 1]);
+                assert_true(cut[r + 1] <= even && even - cut[r + 1] < FF_BLOCK_POINTS);
+            }
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_is_at_the_nearest_border),
+        cmocka_unit_test(no_work_means_points),
+        cmocka_unit_test(cap_is_kept),
+        cmocka_unit_test(what_cannot_be_met_is_refused),
+        cmocka_unit_test(owners),
+        cmocka_unit_test(count_cut_covers_any_size),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed != 0 || ff_mem_blocks() != 0;
+}
