@@ -2,7 +2,6 @@
 
 #include "ff_mem.h"
 
-#include <assert.h>
 #include <string.h>
 
 const char *ff_option_leaf(const ff_option *o)
@@ -79,6 +78,25 @@ const char *ff_config_nearest(unsigned verb, const char *key)
     return best;
 }
 
+bool ff_config_is_group(const char *path)
+{
+    size_t n = strlen(path);
+    for (int i = 0; i < ff_n_options; i++) {
+        const char *key = ff_options[i].key;
+        if (strncmp(key, path, n) != 0) continue;
+        if (key[n] == '.' || (key[n] == 0 && ff_options[i].type == FF_OPT_MAP)) return true;
+    }
+    return false;
+}
+
+ff_status ff_config_unknown(ff_status code, const char *where, const char *key)
+{
+    if (ff_config_is_group(key))
+        return ff_fail(code, "%s: \"%s\" has no value of its own, expected %s.NAME = value", where, key, key);
+    return ff_fail(code, "%s: unknown key \"%s\", nearest is \"%s\"", where, key,
+                   ff_config_nearest(FF_VERB_ALL, key));
+}
+
 /* ---- values ---- */
 
 static void value_clear(ff_value *v)
@@ -92,15 +110,7 @@ static void value_clear(ff_value *v)
 static bool is_path(const ff_option *o, const char *text)
 {
     if (o->type == FF_OPT_FILES) return true;
-    if (o->type != FF_OPT_PATH || strcmp(text, "-") == 0) return false;
-    ff_option as_enum = *o;
-    char *item = (char *)(uintptr_t)text; /* only read */
-    as_enum.type = FF_OPT_ENUM;
-    if (o->choices == NULL) return true;
-    ff_error_clear();
-    bool word = ff_value_check(&as_enum, NULL, "", &item, 1, false) == FF_OK;
-    ff_error_clear();
-    return !word;
+    return o->type == FF_OPT_PATH && strcmp(text, "-") != 0 && !ff_value_is_choice(o->choices, text);
 }
 
 /* Copy of one item; a relative path gets the source's folder in front of it (after "name="). */
@@ -207,9 +217,7 @@ ff_status ff_config_set(ff_config *c, const char *where, const char *key, const 
     const char *map_name = NULL;
     ff_config_source src = {where, NULL, 2};
     int option = ff_config_find(c->verb, key, &map_name);
-    if (option < 0)
-        return ff_fail(FF_E_ARG, "%s: unknown key \"%s\", nearest is \"%s\"", where, key,
-                       ff_config_nearest(FF_VERB_ALL, key));
+    if (option < 0) return ff_config_unknown(FF_E_ARG, where, key);
     return ff_config_assign_text(c, &src, option, map_name, value);
 }
 

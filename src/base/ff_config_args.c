@@ -37,8 +37,7 @@ static ff_status take_set(walk *w, const char *text)
     key[eq - text] = 0;
     int option = ff_config_find(w->c->verb, key, &map_name);
     if (option < 0)
-        st = ff_fail(FF_E_ARG, "--set: unknown key \"%s\", nearest is \"%s\"", key,
-                     ff_config_nearest(FF_VERB_ALL, key));
+        st = ff_config_unknown(FF_E_ARG, src.where, key);
     else if (w->stage == STAGE_SET)
         st = ff_config_assign_text(w->c, &src, option, map_name, eq + 1);
     ff_free(key);

@@ -42,6 +42,10 @@ struct ff_config {
 int ff_config_find(unsigned verb, const char *key, const char **map_name);
 /* The key or flag nearest to what was written, among the options of verb. */
 const char *ff_config_nearest(unsigned verb, const char *key);
+/* Whether some key begins with "path.". */
+bool ff_config_is_group(const char *path);
+/* Fails with the nearest name. */
+ff_status ff_config_unknown(ff_status code, const char *where, const char *key);
 /* Last part of a key. */
 const char *ff_option_leaf(const ff_option *o);
 
@@ -59,5 +63,6 @@ ff_status ff_value_check(const ff_option *o, const char *map_name, const char *w
 double ff_value_double(const char *text);
 int64_t ff_value_int(const ff_option *o, const char *text);
 bool ff_value_bool(const char *text);
+bool ff_value_is_choice(const char *choices, const char *text); /* choices: "a|b", NULL: none */
 
 #endif

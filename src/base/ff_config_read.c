@@ -10,7 +10,7 @@ static int index_of(const char *key)
 {
     for (int i = 0; i < ff_n_options; i++)
         if (strcmp(ff_options[i].key, key) == 0) return i;
-    assert(!"no such option");
+    assert(false && "no such option");
     return 0;
 }
 
@@ -89,7 +89,7 @@ static const ff_map_entry *map_entry(const ff_config *c, const char *key, int i)
     int option = index_of(key);
     for (int64_t k = 0; k < c->n_map; k++)
         if (c->map[k].option == option && i-- == 0) return &c->map[k];
-    assert(!"no such map entry");
+    assert(false && "no such map entry");
     return c->map;
 }
 

@@ -81,18 +81,6 @@ done:
     return st;
 }
 
-/* Whether some key begins with "path.": an empty "plan:" or "lengths:" is no mistake. */
-static bool is_group(const char *path)
-{
-    size_t n = strlen(path);
-    for (int i = 0; i < ff_n_options; i++) {
-        const char *key = ff_options[i].key;
-        if (strncmp(key, path, n) != 0) continue;
-        if (key[n] == '.' || (key[n] == 0 && ff_options[i].type == FF_OPT_MAP)) return true;
-    }
-    return false;
-}
-
 static ff_status visit(reader *r, const yaml_node_t *node, const yaml_node_t *key_node, const char *path,
                        int depth);
 
@@ -128,14 +116,13 @@ static ff_status visit(reader *r, const yaml_node_t *node, const yaml_node_t *ke
     /* "check: {repair: true}" is a group although "check: 100" names an option by its last part. */
     bool descend = mapping && (option < 0 || ff_options[option].type != FF_OPT_FILES);
     if (descend) return visit_children(r, node, path, depth);
-    if (node->type == YAML_SCALAR_NODE && scalar(node)[0] == 0 && is_group(path)) return FF_OK;
-    if (option < 0)
-        return ff_fail(FF_E_INPUT, "%s:%ld: unknown key \"%s\", nearest is \"%s\"", r->name,
-                       line_of(key_node), path, ff_config_nearest(FF_VERB_ALL, path));
+    if (node->type == YAML_SCALAR_NODE && scalar(node)[0] == 0 && ff_config_is_group(path))
+        return FF_OK; /* an empty "plan:" or "lengths:" is no mistake */
     ff_text where = {0};
     ff_text_add(&where, "%s:%ld", r->name, line_of(key_node));
     ff_config_source src = {ff_text_get(&where), r->dir, 1};
     ff_status st = where.st;
+    if (st == FF_OK && option < 0) st = ff_config_unknown(FF_E_INPUT, src.where, path);
     if (st == FF_OK) st = set_leaf(r, &src, option, map_name, node);
     ff_text_free(&where);
     return st;

@@ -90,7 +90,7 @@ static bool in_range(const char *range, double v)
     return v >= lo && v <= strtod(end + 4, NULL);
 }
 
-static bool in_choices(const char *choices, const char *text)
+bool ff_value_is_choice(const char *choices, const char *text)
 {
     size_t n = strlen(text);
     for (const char *p = choices; p != NULL && n > 0; p = strchr(p, '|')) {
@@ -121,7 +121,7 @@ static const char *item_fault(const ff_option *o, const char *text)
         if (!read_double(text, &v)) return "a finite number";
         return in_range(o->range, v) ? NULL : o->range;
     case FF_OPT_ENUM:
-        return in_choices(o->choices, text) ? NULL : o->choices;
+        return ff_value_is_choice(o->choices, text) ? NULL : o->choices;
     case FF_OPT_STRING:
     case FF_OPT_PATH:
     case FF_OPT_FILES:
