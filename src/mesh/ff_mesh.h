@@ -1,5 +1,6 @@
-/* Surface mesh as read: points, cells, patches, named fields. 3D: polygons, triangulated on request; 2D: edges.
- * A mesh may be one rank's part of a file: cells [cell_begin, cell_begin + n_cells) of n_cells_global. */
+/* Surface mesh as read: points, cells, patches, named fields. 3D: polygons, triangulated on request; 2D:
+ * edges. A mesh may be one rank's part of a file: cells [cell_begin, cell_begin + n_cells) of n_cells_global.
+ */
 #ifndef FF_MESH_H
 #define FF_MESH_H
 
@@ -8,9 +9,9 @@
 #include <stdbool.h>
 
 typedef struct ff_field {
-    char *name;     /* as in the file */
-    int n_comp;     /* components a tuple */
-    double *value;  /* [n tuples][n_comp] */
+    char *name;    /* as in the file */
+    int n_comp;    /* components a tuple */
+    double *value; /* [n tuples][n_comp] */
 } ff_field;
 
 typedef struct ff_field_set {
@@ -19,24 +20,25 @@ typedef struct ff_field_set {
 } ff_field_set;
 
 typedef struct ff_mesh {
-    int dim;                 /* 3: surface of polygons; 2: curve of edges (cells of 2 points) in the x-y plane */
+    int dim; /* 3: surface of polygons; 2: curve of edges (cells of 2 points) in the x-y plane */
     int64_t n_points;
-    double *points;          /* [n_points][3], metres after --scale (2D: z = 0) */
+    double *points; /* [n_points][3], metres after --scale (2D: z = 0) */
     int64_t n_cells;
-    int64_t *cell_off;       /* [n_cells + 1] into cell_pts, NULL if every cell has 3 (dim 3) or 2 (dim 2) points */
-    int64_t *cell_pts;       /* point ids, local */
-    int n_patches;           /* 0 only if the whole file holds no cell */
-    char **patch_name;       /* [n_patches] in file order, only patches that hold a cell */
-    int32_t *cell_patch;     /* [n_cells], NULL if n_patches is 1 */
-    ff_field_set cell_data;  /* tuples: n_cells */
-    ff_field_set point_data; /* tuples: n_points */
+    int64_t *cell_off; /* [n_cells + 1] into cell_pts, NULL if every cell has 3 (dim 3) or 2 (dim 2) points */
+    int64_t *cell_pts; /* point ids, local */
+    int n_patches;     /* 0 only if the whole file holds no cell */
+    char **patch_name; /* [n_patches] in file order, only patches that hold a cell */
+    int32_t *cell_patch;                /* [n_cells], NULL if n_patches is 1 */
+    ff_field_set cell_data;             /* tuples: n_cells */
+    ff_field_set point_data;            /* tuples: n_points */
     int64_t cell_begin, n_cells_global; /* place of these cells in the file's order */
-    bool points_float32;     /* the file stores float32 coordinates */
+    bool points_float32;                /* the file stores float32 coordinates */
 } ff_mesh;
 
 ff_status ff_mesh_create(ff_mesh **out); /* empty, dim 3 */
 void ff_mesh_destroy(ff_mesh **m);
-/* Adds a field; takes *value [n][n_comp] over and writes NULL, also on failure. FF_E_INPUT if the name is there. */
+/* Adds a field; takes *value [n][n_comp] over and writes NULL, also on failure. FF_E_INPUT if the name is
+ * there. */
 ff_status ff_field_set_add(ff_field_set *s, const char *name, int n_comp, int64_t n, double **value);
 const ff_field *ff_field_set_find(const ff_field_set *s, const char *name); /* NULL if absent */
 void ff_field_set_free(ff_field_set *s);
@@ -50,36 +52,40 @@ static inline int64_t ff_mesh_cell(const ff_mesh *m, int64_t c, int64_t *n)
 }
 
 typedef struct ff_read_opts {
-    double scale;        /* multiplies coordinates; 1 */
-    int64_t step;        /* time step of a temporal file; 0 */
+    double scale; /* multiplies coordinates; 1 */
+    int64_t step; /* time step of a temporal file; 0 */
 } ff_read_opts;
-#define FF_READ_OPTS_INIT {1.0, 0}
+#define FF_READ_OPTS_INIT                                                                                    \
+    {                                                                                                        \
+        1.0, 0                                                                                               \
+    }
 
 /* Reads any supported file on this rank alone, whole. The format follows the content, then the name
- * (.stl .obj .ply .vtp .vtkhdf, each also .gz where text). Checks finite coordinates and ids in range.   Local
+ * (.stl .obj .ply .vtp .vtkhdf, each also .gz where text). Checks finite coordinates and ids in range. Local
  * Errors: FF_E_INPUT with file, place, what was expected. */
 ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out);
 
-/* Reads over ranks: rank r receives cells [n r / size, n (r + 1) / size) with the points they use. Binary STL and
- * VTKHDF are read in parallel; others on rank 0 and scattered.                                           Collective */
+/* Reads over ranks: rank r receives cells [n r / size, n (r + 1) / size) with the points they use. Binary STL
+ * and VTKHDF are read in parallel; others on rank 0 and scattered. Collective */
 ff_status ff_mesh_read_dist(ff_comm *comm, const char *path, const ff_read_opts *opts, ff_mesh **out);
 
 /* ---- for readers ---- */
 #define FF_PATCH_SINGLE  "(single)"  /* patch of a format that knows no patches */
 #define FF_PATCH_DEFAULT "(default)" /* cells of an OBJ file outside any group */
 
-/* Makes all cells one patch of that name, or none if there is no cell.                                   Local */
+/* Makes all cells one patch of that name. Local */
 ff_status ff_mesh_set_patch(ff_mesh *m, const char *name);
 
-/* Last step of every reader: scale coordinates, check that they are finite and ids in range, drop a cell_off that
- * says nothing, give a mesh without patches the patch FF_PATCH_SINGLE, check that a curve lies in a plane z = const
- * and put it to z = 0, set cell_begin and n_cells_global as for a whole file.                            Local
- * Errors: FF_E_INPUT with path and point or cell; FF_E_ARG for a scale that is not positive and finite. */
+/* Last step of every reader: scale coordinates, check that they are finite and ids in range, drop a cell_off
+ * that says nothing, give a mesh without patches the patch FF_PATCH_SINGLE, check that a curve lies in a
+ * plane z = const and put it to z = 0, set cell_begin and n_cells_global as for a whole file. Local Errors:
+ * FF_E_INPUT with path and point or cell; FF_E_ARG for a scale that is not positive and finite. */
 ff_status ff_mesh_finish(ff_mesh *m, const char *path, const ff_read_opts *opts);
 
-/* Polygons to triangles: convex ones by a fan from their first corner, concave ones by ear clipping in the plane
- * of the polygon's vector area, so that areas add up to its true area. parent (owned by the caller) [n_tri]: the
- * local cell of each triangle. Cell fields and patches follow. FF_E_INPUT for a cell of fewer than 3 points. Local */
+/* Polygons to triangles: convex ones by a fan from their first corner, concave ones by ear clipping in the
+ * plane of the polygon's vector area, so that areas add up to its true area. parent (owned by the caller)
+ * [n_tri]: the local cell of each triangle. Cell fields and patches follow. FF_E_INPUT for a cell of fewer
+ * than 3 points. Local */
 ff_status ff_mesh_triangulate(const ff_mesh *m, ff_mesh **out, int64_t **parent);
 
 /* Area of each cell (norm of the vector area; length of an edge), double [n_cells]. */
@@ -89,16 +95,15 @@ void ff_mesh_cell_areas(const ff_mesh *m, double *area);
 typedef struct ff_mesh_stats {
     int64_t points, cells, triangles, zero_area_cells, duplicate_points, unused_points;
     int64_t sliver_cells, open_edges, nonmanifold_edges, misoriented_edges, repeated_cells;
-    int64_t parts, winding_groups;  /* edge-connected parts after welding; groups of consistent winding */
+    int64_t parts, winding_groups; /* edge-connected parts after welding; groups of consistent winding */
     double area, area_min, area_max, lo[3], hi[3], vector_area[3], volume;
     bool closed;
 } ff_mesh_stats;
-/* Definitions as in docs/formats.md ("What check counts").                                               Local */
+/* Definitions as in docs/formats.md ("What check counts"). Local */
 ff_status ff_mesh_measure(const ff_mesh *m, ff_mesh_stats *out);
 
-
-/* Warns (ff_warn) about a box that suggests millimetres, coordinates far from the origin, inconsistent winding.
- * name stands first in each line.                                                                        Local */
+/* Warns (ff_warn) about a box that suggests millimetres, coordinates far from the origin, inconsistent
+ * winding. name stands first in each line. Local */
 void ff_mesh_warn_units(const char *name, const ff_mesh_stats *s);
 
 #endif

@@ -1,0 +1,153 @@
+/* ff_mesh_read: which reader a file needs, by its content, then by its name. */
+#include "ff_bytes.h"
+#include "ff_mesh.h"
+#include "ff_obj.h"
+#include "ff_ply.h"
+#include "ff_stl.h"
+#include "ff_vtkhdf.h"
+#include "ff_vtp.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define SUPPORTED "supported: STL, OBJ, PLY, VTP (each also .gz) and VTKHDF PolyData"
+
+typedef ff_status reader(const char *path, const ff_read_opts *opts, ff_mesh **out);
+
+/* What the first bytes of a file, or the end of its name, tell. A row without reader is a format we know but
+ * do not read (unsupported), or something that is no mesh. */
+typedef struct rule {
+    const char *key;
+    reader *read;
+    const char *what;
+    bool no_mesh;
+} rule;
+
+static const rule by_content[] = {
+    {"\x89HDF\r\n\x1a\n", ff_vtkhdf_read, "HDF5", false},
+    {"ply\n", ff_ply_read, "PLY", false},
+    {"ply\r", ff_ply_read, "PLY", false},
+    {"<?xml", ff_vtp_read, "VTP", false},
+    {"<VTKFile", ff_vtp_read, "VTP", false},
+    {"<!DOCTYPE", NULL, "an HTML page (a failed download?)", true},
+    {"<html", NULL, "an HTML page (a failed download?)", true},
+    {"version https://git-lfs", NULL, "a Git LFS pointer instead of the file's content", true},
+    {"PK\x03\x04", NULL, "a ZIP archive; unpack it first", true},
+    {"BZh", NULL, "bzip2-compressed; decompress it first", true},
+    {"\xFD"
+     "7zXZ",
+     NULL, "xz-compressed; decompress it first", true},
+    {"\x28\xB5\x2F\xFD", NULL, "zstd-compressed; decompress it first", true},
+    {"%PDF", NULL, "a PDF document", true},
+    {"# vtk DataFile", NULL, "legacy VTK", false},
+    {"$MeshFormat", NULL, "Gmsh", false},
+    {"@(#)ADF", NULL, "CGNS in an ADF container", false},
+    {"NDIME", NULL, "SU2", false},
+    {"NZONE", NULL, "SU2", false},
+};
+
+static const rule by_name[] = {
+    {".stl", ff_stl_read, "STL", false},  {".obj", ff_obj_read, "OBJ", false},
+    {".ply", ff_ply_read, "PLY", false},  {".vtp", ff_vtp_read, "VTP", false},
+    {".vtkhdf", NULL, "not HDF5", true},  {".hdf", NULL, "not HDF5", true},
+    {".h5", NULL, "not HDF5", true},      {".cgns", NULL, "CGNS", false},
+    {".msh", NULL, "Gmsh", false},        {".su2", NULL, "SU2", false},
+    {".bdf", NULL, "Nastran", false},     {".nas", NULL, "Nastran", false},
+    {".dat", NULL, "Nastran", false},     {".vtk", NULL, "legacy VTK", false},
+    {".vtu", NULL, "VTU", false},         {".off", NULL, "OFF", false},
+    {".step", NULL, "STEP (CAD)", false}, {".stp", NULL, "STEP (CAD)", false},
+    {".iges", NULL, "IGES (CAD)", false}, {".igs", NULL, "IGES (CAD)", false},
+    {".gltf", NULL, "glTF", false},       {".glb", NULL, "glTF", false},
+    {".3mf", NULL, "3MF", false},
+};
+
+/* Whether name without .gz ends in ext. */
+static bool has_extension(const char *name, const char *ext)
+{
+    size_t n = strlen(name), e = strlen(ext);
+    if (n > 3 && strcasecmp(name + n - 3, ".gz") == 0) n -= 3;
+    return n > e && strncasecmp(name + n - e, ext, e) == 0;
+}
+
+static const rule *rule_by_name(const char *path)
+{
+    for (size_t i = 0; i < sizeof by_name / sizeof *by_name; i++)
+        if (has_extension(path, by_name[i].key)) return &by_name[i];
+    return NULL;
+}
+
+static const rule *rule_by_content(const unsigned char *head, size_t n)
+{
+    size_t skip = n >= 3 && memcmp(head, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    while (skip < n && (head[skip] == ' ' || (head[skip] >= '\t' && head[skip] <= '\r'))) skip++;
+    for (size_t i = 0; i < sizeof by_content / sizeof *by_content; i++) {
+        size_t len = strlen(by_content[i].key);
+        if (n - skip >= len && strncasecmp((const char *)head + skip, by_content[i].key, len) == 0)
+            return &by_content[i];
+    }
+    return NULL;
+}
+
+/* Whether some line begins like a vertex of an OBJ file, for files whose name says nothing. */
+static bool looks_obj(const unsigned char *head, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        if ((i == 0 || head[i - 1] == '\n') && head[i] == 'v' && (head[i + 1] == ' ' || head[i + 1] == '\t'))
+            return true;
+    return false;
+}
+
+static ff_status refuse(const char *path, const rule *r)
+{
+    if (r == NULL) return ff_fail(FF_E_INPUT, "%s: no known mesh format; " SUPPORTED, path);
+    if (r->no_mesh) return ff_fail(FF_E_INPUT, "%s: is %s, expected a mesh; " SUPPORTED, path, r->what);
+    return ff_fail(FF_E_UNSUPPORTED, "%s: %s is not read yet; " SUPPORTED, path, r->what);
+}
+
+static ff_status choose(const char *path, reader **read)
+{
+    static const rule stl = {"", ff_stl_read, "STL", false}, obj = {"", ff_obj_read, "OBJ", false};
+    enum { HEAD = 4096 };
+    ff_bytes *b = NULL;
+    const unsigned char *head;
+    size_t n;
+    const rule *name_rule = rule_by_name(path), *r = NULL;
+    ff_status st = ff_bytes_open(path, &b);
+    if (st != FF_OK) goto done;
+    FF_GO(ff_bytes_peek(b, HEAD, &head, &n));
+    if (n == 0) {
+        st = ff_fail(FF_E_INPUT, "%s: is empty, expected a mesh", path);
+        goto done;
+    }
+    bool named_stl = name_rule != NULL && name_rule->read == ff_stl_read;
+    if (ff_stl_size_agrees(head, n, ff_bytes_size(b)) && (named_stl || n > 84)) r = &stl;
+    if (r == NULL) r = rule_by_content(head, n);
+    if (r == NULL && ff_stl_looks_text(head, n)) r = &stl;
+    if (r == NULL) r = name_rule;
+    if (r == NULL && looks_obj(head, n)) r = &obj;
+    if (r == NULL || r->read == NULL)
+        st = refuse(path, r);
+    else if (r->read == ff_vtkhdf_read && ff_bytes_size(b) < 0)
+        st = ff_fail(FF_E_UNSUPPORTED, "%s: is gzip-compressed HDF5; decompress it first", path);
+    if (st == FF_OK) *read = r->read;
+done:
+    ff_bytes_close(&b);
+    return st;
+}
+
+ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
+{
+    static const char *const unfinished[] = {".part", ".partial", ".crdownload", ".download"};
+    reader *read = NULL;
+    size_t n = strlen(path);
+    *out = NULL;
+    for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++) {
+        size_t e = strlen(unfinished[i]);
+        if (n > e && strcasecmp(path + n - e, unfinished[i]) == 0)
+            return ff_fail(FF_E_INPUT,
+                           "%s: an unfinished download (%s), expected a complete file; fetch it again", path,
+                           unfinished[i]);
+    }
+    FF_TRY(choose(path, &read));
+    return read(path, opts, out);
+}
