@@ -1,0 +1,51 @@
+/* What the precision-independent part of the evaluation (ff_eval.c) shares with its two instances
+ * (ff_eval_f32.c, ff_eval_f64.c). Private to the model room. */
+#ifndef FF_EVAL_INT_H
+#define FF_EVAL_INT_H
+
+#include "ff_eval.h"
+#include "ff_log.h"
+
+/* Geometry of one cloud. Held points and nodes as in its let; rows of remote ones are filled by the payload. */
+typedef struct eval_set {
+    int n_stat;         /* static source features a point: physical scalars, normals, physical vectors */
+    double *x_point;    /* [n_held][dim] */
+    double *x_node;     /* [n_nodes][dim] mu-weighted centroid (plain where mu is 0); sources only */
+    double *x_plain;    /* [n_nodes][dim] plain mean of the points: target centroid for other trees' plans */
+    double *stat_point; /* [n_held][n_stat]; sources only */
+    double *stat_node;  /* [n_nodes][n_stat] mu-weighted means */
+    double *mu_own;     /* [n_own] */
+    double *mu_node;    /* [n_nodes] */
+    uint8_t *late_node; /* [n_nodes] 1: arrives by the payload exchange */
+    int64_t n_tasks;
+    int64_t *task;      /* [n_tasks + 1] sorted positions, at block borders */
+    uint8_t *remote;    /* [n_tasks] 1: reads something that arrives by the payload exchange */
+} eval_set;
+
+struct ff_eval {
+    ff_comm *comm;
+    const ff_case *c;
+    ff_eval_opts opts;
+    ff_eval_stats stats;
+    int dim, n_src, n_cloud, target; /* target: cloud whose points are the prediction points */
+    ff_cloud **cloud;
+    ff_let **let;
+    uint8_t *need;     /* [n_cloud][n_cloud] (target, source) */
+    int64_t *weight;   /* evaluations a pair counts for, over all layers and branches */
+    eval_set *set;     /* [n_cloud] */
+    double *gscalar, *gvector;
+    int n_lat, n_len, n_dyn; /* latent components; lengths; n_dyn = n_lat + n_len values a source and layer */
+    void *last_dyn;    /* instance's own: last layer's source values, for ff_eval_direct */
+};
+
+ff_status ff_eval_layers_f32(ff_eval *e, double *out);
+ff_status ff_eval_layers_f64(ff_eval *e, double *out);
+ff_status ff_eval_direct_f32(ff_eval *e, const double *x, int64_t k, double *exact);
+ff_status ff_eval_direct_f64(ff_eval *e, const double *x, int64_t k, double *exact);
+void ff_eval_free_f32(ff_eval *e);
+void ff_eval_free_f64(ff_eval *e);
+
+/* Calibration y = w y + b of final rows [n][n_comp], in place. */
+void ff_eval_calibrate(const ff_eval *e, int64_t n, double *rows);
+
+#endif
