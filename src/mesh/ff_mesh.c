@@ -22,6 +22,7 @@ void ff_mesh_destroy(ff_mesh **mesh)
     for (int i = 0; i < m->n_patches; i++) ff_free(m->patch_name[i]);
     ff_free(m->patch_name);
     ff_free(m->cell_patch);
+    ff_free(m->point_gid);
     ff_field_set_free(&m->cell_data);
     ff_field_set_free(&m->point_data);
     FF_FREE(*mesh);
