@@ -1,6 +1,7 @@
 # Tests that are scripts: the rooms of the sources, the installed package, and Python tests against other programs.
 add_test(NAME unit.rooms COMMAND ${CMAKE_SOURCE_DIR}/tests/check_rooms.sh)
-set_tests_properties(unit.rooms PROPERTIES LABELS unit TIMEOUT 60)
+add_test(NAME unit.jobscripts COMMAND ${CMAKE_SOURCE_DIR}/tests/check_jobscripts.sh)
+set_tests_properties(unit.rooms unit.jobscripts PROPERTIES LABELS unit TIMEOUT 60)
 
 if(TARGET farfield_lib AND TARGET farfield AND NOT FF_SANITIZE)
   add_test(NAME install.consumer
