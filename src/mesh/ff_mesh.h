@@ -34,7 +34,7 @@ typedef struct ff_mesh {
     int64_t cell_begin, n_cells_global; /* place of these cells in the file's order */
     int64_t *point_gid;      /* [n_points] number of each point in the file, ascending; NULL: 0, 1, 2, ... */
     int64_t n_points_global; /* points of the file, valid with point_gid */
-    bool points_float32;                /* the file stores float32 coordinates */
+    bool points_float32;     /* the file stores float32 coordinates */
 } ff_mesh;
 
 ff_status ff_mesh_create(ff_mesh **out); /* empty, dim 3 */
@@ -84,42 +84,45 @@ ff_status ff_mesh_set_patch(ff_mesh *m, const char *name);
  * FF_E_INPUT with path and point or cell; FF_E_ARG for a scale that is not positive and finite. */
 ff_status ff_mesh_finish(ff_mesh *m, const char *path, const ff_read_opts *opts);
 
-/* Polygons to triangles: a fan from the first corner where all its triangles face the way of the polygon's vector
- * area (convex polygons do), else ear clipping in the plane of that vector, so that areas add up to the true area.
- * Always n - 2 triangles a polygon, the winding kept; edges (dim 2) are copied. parent (owned by the caller) [n_tri]:
- * the local cell of each triangle. Points, fields and patches follow. n_cells_global counts triangles for a whole
- * mesh; for a part of one with polygons it and cell_begin are -1, for the ranks to agree on.             Local
- * Errors: FF_E_INPUT for a cell of fewer than 3 points. */
+/* Polygons to triangles: a fan from the first corner where all its triangles face the way of the polygon's
+ * vector area (convex polygons do), else ear clipping in the plane of that vector, so that areas add up to
+ * the true area. Always n - 2 triangles a polygon, the winding kept; edges (dim 2) are copied. parent (owned
+ * by the caller) [n_tri]: the local cell of each triangle. Points, fields and patches follow. n_cells_global
+ * counts triangles for a whole mesh; for a part of one it and cell_begin are -1, for the ranks to agree on.
+ * Local Errors: FF_E_INPUT for a cell of fewer than 3 points. */
 ff_status ff_mesh_triangulate(const ff_mesh *m, ff_mesh **out, int64_t **parent);
 
 /* Area of each cell (norm of the vector area; length of an edge), double [n_cells]. */
 void ff_mesh_cell_areas(const ff_mesh *m, double *area);
 
 /* ---- figures for check and info ----
- * Points are welded where their coordinates are equal (-0 = 0); edges, parts and repeated cells are those of the
- * welded surface. Edges between equal points are not counted. In dim 2 cells are edges of a curve: area is length,
- * vector_area the sum of (dy, -dx), volume the enclosed area, and the "edges" counted are points. */
+ * Points are welded where their coordinates are equal (-0 = 0); edges, parts and repeated cells are those of
+ * the welded surface. Edges between equal points are not counted. In dim 2 cells are edges of a curve: area
+ * is length, vector_area the sum of (dy, -dx), volume the enclosed area, and the "edges" counted are points.
+ */
 typedef struct ff_mesh_stats {
-    int64_t points, cells;     /* records in the file */
-    int64_t triangles;         /* sum of corners - 2; dim 2: 0 */
-    int64_t zero_area_cells;   /* area <= 1e-10 (longest edge)^2; dim 2: length 0 */
-    int64_t duplicate_points;  /* points - distinct points */
-    int64_t unused_points;     /* in no cell */
-    int64_t sliver_cells;      /* area <= 0.005 (longest edge)^2 (a triangle 100 times as long as high), but not zero */
-    int64_t open_edges;        /* used once */
+    int64_t points, cells;    /* records in the file */
+    int64_t triangles;        /* sum of corners - 2; dim 2: 0 */
+    int64_t zero_area_cells;  /* area <= 1e-10 (longest edge)^2; dim 2: length 0 */
+    int64_t duplicate_points; /* points - distinct points */
+    int64_t unused_points;    /* in no cell */
+    int64_t sliver_cells; /* area <= 0.005 (longest edge)^2 (a triangle 100 times as long as high), but not
+                             zero */
+    int64_t open_edges;   /* used once */
     int64_t nonmanifold_edges; /* used more than twice */
     int64_t misoriented_edges; /* used twice, in the same direction */
     int64_t repeated_cells;    /* cells whose corners, in any order, an earlier cell has */
     int64_t parts;             /* sets of cells connected by edges */
-    int64_t winding_groups;    /* the same without the misoriented edges: as many as parts if winding is consistent */
-    double area;               /* sum over cells: of a fan's triangles where it is valid, else |vector area| */
+    int64_t winding_groups;    /* the same without the misoriented edges: as many as parts if winding is
+                                  consistent */
+    double area; /* sum over cells: of a fan's triangles where it is valid, else |vector area| */
     double area_min, area_max; /* of a cell; 0 without cells */
     double lo[3], hi[3];       /* box of the points that cells use; 0 without cells */
     double vector_area[3];     /* 0 for a closed, consistently wound surface */
     double volume;             /* enclosed, positive for outward normals; means little if not closed */
     bool closed;               /* cells, and no open edge */
 } ff_mesh_stats;
-/* Takes about 70 bytes a corner for a while. FF_E_UNSUPPORTED for 2^32 distinct points or more.          Local */
+/* Takes about 70 bytes a corner for a while. FF_E_UNSUPPORTED for 2^32 distinct points or more. Local */
 ff_status ff_mesh_measure(const ff_mesh *m, ff_mesh_stats *out);
 
 /* Warns (ff_warn) about a box that suggests millimetres, coordinates far from the origin, inconsistent

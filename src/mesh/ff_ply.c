@@ -106,7 +106,9 @@ static ff_status end_row(ply_reader *r)
     size_t len;
     const char *w = r->h.format == FF_PLY_TEXT ? ff_word(&r->line, &len) : NULL;
     if (w == NULL) return FF_OK;
-    return row_fail(r, "\"%s\" behind the last value the header declares", ff_show(w, len).s);
+    return row_fail(r,
+                    "\"%s\" where the line should end: more values than the header declares; export it anew",
+                    ff_show(w, len).s);
 }
 
 /* Length of a list. */
