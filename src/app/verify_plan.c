@@ -73,8 +73,10 @@ static ff_status serial_build(verify *v, int i, serial_tree *out)
     double *x = NULL;
     float *x32 = NULL;
     int64_t n = 0, dim = v->g->model->config->dim;
-    (void)snprintf(dataset, sizeof dataset, i < 0 ? "/inputs/prediction_points" : "/geometry/%s/centroids",
-                   ff_golden_name(v->g, i));
+    if (i < 0)
+        (void)snprintf(dataset, sizeof dataset, "/inputs/prediction_points");
+    else
+        (void)snprintf(dataset, sizeof dataset, "/geometry/%s/centroids", ff_golden_name(v->g, i));
     FF_GO(ff_golden_f64(v->g, dataset, &x, &n, NULL));
     FF_GO(FF_NEW(x32, n * dim + 1));
     for (int64_t k = 0; k < n * dim; k++) x32[k] = (float)x[k];

@@ -112,6 +112,7 @@ void ff_mem_set_budget(size_t bytes) { atomic_store(&budget, bytes); }
 size_t ff_mem_budget(void) { return atomic_load(&budget); }
 size_t ff_mem_used(void) { return atomic_load(&used); }
 size_t ff_mem_peak(void) { return atomic_load(&peak); }
+void ff_mem_reset_peak(void) { atomic_store(&peak, atomic_load(&used)); }
 size_t ff_mem_blocks(void) { return atomic_load(&blocks); }
 
 void ff_mem_fail_at(int64_t n)

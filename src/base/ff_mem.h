@@ -27,6 +27,7 @@ void ff_mem_set_budget(size_t bytes); /* 0: none */
 size_t ff_mem_budget(void);
 size_t ff_mem_used(void);
 size_t ff_mem_peak(void);
+void ff_mem_reset_peak(void); /* the peak starts again from what is in use */
 size_t ff_mem_blocks(void); /* live blocks; 0 at a clean exit */
 
 /* Fault injection for tests: the n-th allocation from now (1 = next) fails once; 0 switches it off.        Local */

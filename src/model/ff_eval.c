@@ -276,6 +276,8 @@ const ff_eval_stats *ff_eval_get_stats(const ff_eval *e) { return &e->stats; }
 
 int64_t ff_eval_n_targets_home(const ff_eval *e) { return e->cloud[e->target]->n_home; }
 
+int ff_eval_n_layers(const ff_eval *e) { return e->c->model->config->n_comm + 1; }
+
 int ff_eval_lets(const ff_eval *e, ff_let *const **lets, const uint8_t **need, const int64_t **weight)
 {
     *lets = e->let;

@@ -37,6 +37,7 @@ const ff_eval_stats *ff_eval_get_stats(const ff_eval *e);
 void ff_eval_destroy(ff_eval **e);
 
 int64_t ff_eval_n_targets_home(const ff_eval *e);
+int ff_eval_n_layers(const ff_eval *e); /* the final one included */
 /* The distributed trees: sources in order, then the targets' own one if they are no boundary. */
 int ff_eval_lets(const ff_eval *e, ff_let *const **lets, const uint8_t **need, const int64_t **weight);
 

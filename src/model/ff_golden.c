@@ -107,10 +107,11 @@ static ff_status boundary_mesh(ff_comm *comm, ff_golden *g, const char *name, ff
         FF_GO(ff_golden_f64(g, path, &all, &n_rows, &comp));
         for (size_t k = 0; k <= strlen(fields[i]) && k < sizeof plain; k++)
             plain[k] = fields[i][k] == '|' ? '/' : fields[i][k];
-        st = ff_field_set_add(&m->cell_data, plain, (int)comp, m->n_cells, &mine);
+        st = FF_NEW(mine, m->n_cells * comp + 1);
         if (st == FF_OK && m->n_cells > 0)
             memcpy(mine, all + from * comp, (size_t)(m->n_cells * comp) * sizeof *mine);
         ff_free(all);
+        if (st == FF_OK) st = ff_field_set_add(&m->cell_data, plain, (int)comp, m->n_cells, &mine);
         FF_GO(st);
     }
     *out = m;

@@ -1,0 +1,209 @@
+#include "bench_blas.h"
+#include "dist_table.h"
+#include "ff_app.h"
+#include "ff_bodies.h"
+#include "ff_eval.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const bc_names[3] = {"vehicle", "no_slip_floor", "slip_floor"};
+
+/* The two measured configurations (docs/measurements.md). */
+static const char *config_json(bool wide)
+{
+    return wide ? "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0, \"C_f\": 1}, "
+                  "\"boundary_source_data_ranks\": {\"vehicle\": {}, \"no_slip_floor\": {}, \"slip_floor\": {}}, "
+                  "\"reference_length_names\": [\"L_ref\", \"delta_turb\"], \"reference_area\": 2.17, "
+                  "\"n_communication_hyperlayers\": 2, \"hidden_layer_sizes\": [256, 256, 256], "
+                  "\"n_latent_scalars\": 8, \"n_latent_vectors\": 4, \"theta\": 1.0, \"leaf_size\": 1, "
+                  "\"self_regularization_beta\": 0.01, \"latent_compression_scale\": 100.0, "
+                  "\"expand_far_targets\": true}"
+                : "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0, \"C_f\": 1}, "
+                  "\"boundary_source_data_ranks\": {\"vehicle\": {}, \"no_slip_floor\": {}, \"slip_floor\": {}}, "
+                  "\"reference_length_names\": [\"L_ref\", \"delta_turb\"], \"reference_area\": 2.17, "
+                  "\"n_communication_hyperlayers\": 2, \"hidden_layer_sizes\": [64, 64, 64], "
+                  "\"n_latent_scalars\": 12, \"n_latent_vectors\": 6, \"theta\": 1.0, \"leaf_size\": 1, "
+                  "\"self_regularization_beta\": 0.01, \"latent_compression_scale\": 100.0, "
+                  "\"expand_far_targets\": false}";
+}
+
+/* Keeps cells [n r / size, n (r + 1) / size); all points stay. */
+static void keep_share(ff_mesh *m, int rank, int size)
+{
+    int64_t n = m->n_cells, from = n * rank / size, to = n * (rank + 1) / size;
+    m->cell_begin = from;
+    m->n_cells_global = n;
+    m->n_cells = to - from;
+    memmove(m->cell_pts, m->cell_pts + 3 * from, (size_t)(3 * (to - from)) * sizeof *m->cell_pts);
+}
+
+static ff_status make_case(ff_app *app, const ff_model *model, ff_case **out)
+{
+    static const double no_shift[3] = {0, 0, 0}, length[2] = {2.786, 0.0423};
+    ff_mesh *mesh[3] = {NULL, NULL, NULL};
+    ff_status st = ff_case_create(model, out);
+    if (st == FF_OK) st = ff_body_car(ff_config_string(app->config, "case"), &mesh[0], &mesh[1], &mesh[2]);
+    for (int i = 0; i < 3 && st == FF_OK; i++) {
+        keep_share(mesh[i], app->comm->rank, app->comm->size);
+        st = ff_case_add_mesh(*out, bc_names[i], mesh[i], no_shift);
+    }
+    for (int i = 0; i < 3; i++) ff_mesh_destroy(&mesh[i]);
+    if (st != FF_OK) return st;
+    memcpy((*out)->length, length, sizeof length);
+    (*out)->target_source = 0;
+    ff_app_plan_options(app, &(*out)->theta, &(*out)->leaf_size, &(*out)->expand_far);
+    return FF_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+typedef struct bench_sums {
+    int64_t pairs, flop, peak, faces;
+} bench_sums;
+
+/* The longest rank counts for times, the sum for work, the largest for memory. */
+static ff_status reduce(ff_comm *comm, double *t_s, int n, bench_sums *s)
+{
+    FF_TRY(ff_comm_allreduce(comm, t_s, n, FF_MAX_F64));
+    int64_t sum[3] = {s->pairs, s->flop, s->faces};
+    FF_TRY(ff_comm_allreduce(comm, sum, 3, FF_SUM_I64));
+    FF_TRY(ff_comm_allreduce(comm, &s->peak, 1, FF_MAX_I64));
+    s->pairs = sum[0], s->flop = sum[1], s->faces = sum[2];
+    return FF_OK;
+}
+
+static void report(ff_app *app, double *t_s, int n, double t_setup_s, const bench_sums *s)
+{
+    ff_json *j = &app->json;
+    int threads = omp_get_max_threads();
+    qsort(t_s, (size_t)n, sizeof *t_s, by_value);
+    double median = n % 2 == 1 ? t_s[n / 2] : (t_s[n / 2 - 1] + t_s[n / 2]) / 2;
+    double gflops = 1e-9 * (double)s->flop / t_s[0], gemm = bench_sgemm_gflops(2048, threads);
+    ff_info("time of a call        %.1f ms min, %.1f ms median of %d (of these %.1f ms trees and plans)", 1e3 * t_s[0],
+            1e3 * median, n, 1e3 * t_setup_s);
+    ff_info("pair evaluations      %.4g, %.4g a second", (double)s->pairs, (double)s->pairs / t_s[0]);
+    ff_info("network FLOP          %.4g (2 x multiply-adds a pair after hoisting), %.1f GFLOP/s", (double)s->flop,
+            gflops);
+    ff_json_int(j, "faces", s->faces);
+    ff_json_double(j, "t_min_s", t_s[0]);
+    ff_json_double(j, "t_median_s", median);
+    ff_json_double(j, "t_setup_s", t_setup_s);
+    ff_json_int(j, "pair_evaluations", s->pairs);
+    ff_json_double(j, "gflops", gflops);
+    if (gemm > 0) {
+        double all = gemm * app->comm->size;
+        ff_info("sgemm at 2048^3       %.0f GFLOP/s a rank with %d threads: %.0f %% of %d ranks' sgemm rate reached", gemm,
+                threads, 100 * gflops / all, app->comm->size);
+        ff_info("scaled to 350 GFLOP/s %.1f ms (times measured on a machine of that sgemm rate: docs/measurements.md)",
+                1e3 * t_s[0] * all / 350);
+        ff_json_double(j, "sgemm_gflops", gemm);
+        ff_json_double(j, "t_scaled_s", t_s[0] * all / 350);
+    } else {
+        ff_info("sgemm at 2048^3       no BLAS library found (Debian: libopenblas0)");
+    }
+    ff_info("peak memory           %.1f MiB a rank", (double)s->peak / 1048576);
+    ff_json_int(j, "peak_rank_bytes", s->peak);
+}
+
+static ff_status bench_globe(ff_app *app)
+{
+    ff_status st = FF_OK;
+    const ff_config *c = app->config;
+    bool wide = strcmp(ff_config_string(c, "bench.config"), "wide") == 0;
+    int repeat = (int)ff_config_int(c, "bench.repeat");
+    ff_model *model = NULL;
+    ff_case *cs = NULL;
+    ff_eval *e = NULL;
+    double *t_s = NULL, *out = NULL, t_setup_s = 0;
+    bench_sums sums = {0};
+    ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
+    FF_TRY(ff_agree(app->comm, ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
+    FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
+    FF_GO(ff_agree(app->comm, FF_NEW(t_s, repeat + 2)));
+    FF_GO(ff_agree(app->comm, FF_NEW(out, cs->source[0].n * 4 + 1)));
+    ff_mem_reset_peak();
+    for (int k = -1; k < repeat; k++) { /* -1: warms up */
+        FF_GO(ff_comm_barrier(app->comm));
+        double t0 = ff_now_s();
+        FF_GO(ff_eval_create(app->comm, cs, &opts, &e));
+        FF_GO(ff_eval_run(e, out));
+        FF_GO(ff_comm_barrier(app->comm));
+        t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
+        t_setup_s = ff_eval_get_stats(e)->t_setup_s;
+        sums = (bench_sums){ff_eval_get_stats(e)->pairs, ff_eval_get_stats(e)->flop, (int64_t)ff_mem_peak(),
+                            cs->source[0].n};
+        if (k + 1 < repeat) ff_eval_destroy(&e);
+    }
+    FF_GO(reduce(app->comm, t_s, repeat, &sums));
+    ff_info("bench globe, case %s, config %s, %s, %lld body faces, %d ranks x %d threads, kernel %s",
+            ff_config_string(c, "case"), wide ? "wide" : "default", opts.f64 ? "f64" : "f32", (long long)sums.faces,
+            app->comm->size, omp_get_max_threads(), ff_globe_isa());
+    report(app, t_s, repeat, t_setup_s, &sums);
+    FF_GO(dist_table(app, e));
+done:
+    ff_free(t_s);
+    ff_free(out);
+    ff_eval_destroy(&e);
+    ff_case_destroy(&cs);
+    ff_model_destroy(&model);
+    return st;
+}
+
+/* Trees and plans alone: the communication plans of the three boundaries and the body's prediction plans. */
+static ff_status bench_plan(ff_app *app)
+{
+    ff_status st = FF_OK;
+    const ff_config *c = app->config;
+    int repeat = (int)ff_config_int(c, "bench.repeat");
+    ff_model *model = NULL;
+    ff_case *cs = NULL;
+    ff_eval *e = NULL;
+    double *t_s = NULL;
+    int64_t pairs = 0;
+    ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    bool wide = strcmp(ff_config_string(c, "bench.config"), "wide") == 0;
+    FF_TRY(ff_agree(app->comm, ff_model_random(config_json(wide), 1, &model)));
+    FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
+    FF_GO(ff_agree(app->comm, FF_NEW(t_s, repeat + 1)));
+    for (int k = -1; k < repeat; k++) {
+        ff_eval_destroy(&e);
+        FF_GO(ff_comm_barrier(app->comm));
+        double t0 = ff_now_s();
+        FF_GO(ff_eval_create(app->comm, cs, &opts, &e));
+        FF_GO(ff_comm_barrier(app->comm));
+        t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
+    }
+    pairs = ff_eval_get_stats(e)->dist.near_pairs + ff_eval_get_stats(e)->dist.far_evals;
+    FF_GO(ff_comm_allreduce(app->comm, t_s, repeat, FF_MAX_F64));
+    FF_GO(ff_comm_allreduce(app->comm, &pairs, 1, FF_SUM_I64));
+    qsort(t_s, (size_t)repeat, sizeof *t_s, by_value);
+    ff_info("bench plan, case %s: %.1f ms min, %.1f ms median of %d; %.4g evaluations in 9 communication and 3 "
+            "prediction plans",
+            ff_config_string(c, "case"), 1e3 * t_s[0], 1e3 * t_s[repeat / 2], repeat, (double)pairs);
+    ff_json_double(&app->json, "t_min_s", t_s[0]);
+    ff_json_double(&app->json, "t_median_s", t_s[repeat / 2]);
+    ff_json_int(&app->json, "evaluations", pairs);
+    FF_GO(dist_table(app, e));
+done:
+    ff_free(t_s);
+    ff_eval_destroy(&e);
+    ff_case_destroy(&cs);
+    ff_model_destroy(&model);
+    return st;
+}
+
+ff_status cmd_bench(ff_app *app)
+{
+    const ff_config *c = app->config;
+    FF_TRY(ff_config_need(c, "case"));
+    if (strcmp(ff_config_string(c, "bench.mode"), "train") == 0)
+        return ff_fail(FF_E_UNSUPPORTED, "bench.mode = train: this version evaluates, it does not train yet; use infer");
+    return strcmp(ff_config_string(c, "bench.kind"), "plan") == 0 ? bench_plan(app) : bench_globe(app);
+}
