@@ -39,11 +39,12 @@ run_tests() {
     ctest --test-dir "$root/$dir" --output-on-failure --no-tests=error "$@"
 }
 
-# run_mpi N program ...: mpirun refuses to run as root unless told so; it is told so only there.
+# run_mpi N program ...: mpirun refuses to run as root unless told so; it is told so only there. Ranks are not bound,
+# since there may be more of them than cores and each has threads of its own.
 run_mpi() {
     local n=$1
     shift
-    local opts=(-n "$n" --oversubscribe)
+    local opts=(-n "$n" --oversubscribe --bind-to none)
     if [ "$(id -u)" -eq 0 ]; then opts+=(--allow-run-as-root); fi
     mpirun "${opts[@]}" "$@"
 }
