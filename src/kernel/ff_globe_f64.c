@@ -1,0 +1,24 @@
+/* GLOBE tiles in float64: the verification mode, plain arithmetic. */
+#include "ff_globe_net.h"
+
+#define FF_T(name) name##_f64
+#define real       double
+#define FF_W       2
+#define R_TINY     0x1p-1022
+#define R_FAR      1e150
+#include "ff_vec_plain.h"
+
+#include "ff_vec_math_f64.h"
+
+#include "ff_globe_impl.h"
+
+void ff_globe_records_f64(const ff_globe_net_f64 *net, int64_t n, const double *src, double *rec)
+{
+    globe_records(net, n, src, rec);
+}
+
+void ff_globe_tile_f64(const ff_globe_net_f64 *net, int n, const double *dx, const double *const *rec,
+                       const double *strength, double *out, double *scratch)
+{
+    globe_tile(net, n, dx, rec, strength, out, scratch);
+}
