@@ -98,15 +98,14 @@ static bool equal_cells(const void *data, int64_t a, int64_t b)
     return n == n_b && memcmp(s->corner + at, s->corner + at_b, (size_t)n * sizeof *s->corner) == 0;
 }
 
-ff_status ff_weld_count_repeated(const ff_mesh *m, const int64_t *id, int64_t *n_repeated)
+ff_status ff_weld_cells(const ff_mesh *m, const int64_t *id, int64_t *first)
 {
     sorted_cells s = {m, NULL};
     uint64_t *key = NULL;
-    int64_t *rep = NULL, n = m->n_cells, n_corners = m->cell_off != NULL ? m->cell_off[n] : m->dim * n;
+    int64_t n = m->n_cells, n_corners = m->cell_off != NULL ? m->cell_off[n] : m->dim * n;
     ff_status st;
     FF_GO(FF_NEW(s.corner, n_corners));
     FF_GO(FF_NEW(key, n));
-    FF_GO(FF_NEW(rep, n));
     for (int64_t i = 0; i < n_corners; i++) s.corner[i] = id[m->cell_pts[i]];
     for (int64_t c = 0; c < n; c++) {
         int64_t len, at = ff_mesh_cell(m, c, &len);
@@ -114,12 +113,20 @@ ff_status ff_weld_count_repeated(const ff_mesh *m, const int64_t *id, int64_t *n
         key[c] = 0;
         for (int64_t i = at; i < at + len; i++) key[c] = mix(key[c], (uint64_t)s.corner[i] + 1);
     }
-    FF_GO(find_first_equal(key, n, equal_cells, &s, rep));
-    *n_repeated = 0;
-    for (int64_t c = 0; c < n; c++) *n_repeated += rep[c] != c;
+    FF_GO(find_first_equal(key, n, equal_cells, &s, first));
 done:
     ff_free(s.corner);
     ff_free(key);
-    ff_free(rep);
+    return st;
+}
+
+ff_status ff_weld_count_repeated(const ff_mesh *m, const int64_t *id, int64_t *n_repeated)
+{
+    int64_t *first = NULL;
+    *n_repeated = 0;
+    FF_TRY(FF_NEW(first, m->n_cells));
+    ff_status st = ff_weld_cells(m, id, first);
+    for (int64_t c = 0; c < m->n_cells && st == FF_OK; c++) *n_repeated += first[c] != c;
+    ff_free(first);
     return st;
 }
