@@ -78,6 +78,9 @@ ff_status ff_mesh_read_dist(ff_comm *comm, const char *path, const ff_read_opts 
 /* Makes all cells one patch of that name. Local */
 ff_status ff_mesh_set_patch(ff_mesh *m, const char *name);
 
+/* Refuses the name of an unfinished download (.part and the like).                                        Local */
+ff_status ff_mesh_check_name(const char *path);
+
 /* Last step of every reader: scale coordinates, check that they are finite and ids in range, drop a cell_off
  * that says nothing, give a mesh without patches the patch FF_PATCH_SINGLE, check that a curve lies in a
  * plane z = const and put it to z = 0, set cell_begin and n_cells_global as for a whole file. Local Errors:

@@ -140,24 +140,32 @@ static void put_kind(pd_fill *f, const ff_pd_piece *p, int k, int64_t row, int64
     }
 }
 
-/* One patch a piece that holds cells, none if there is only one such piece; first [n_pieces + 1]: cells of
- * pieces. */
+static ff_status add_patch(ff_mesh *m, const char *name)
+{
+    if ((m->patch_name[m->n_patches] = ff_strdup(name)) == NULL) return FF_E_MEM;
+    m->n_patches++;
+    return FF_OK;
+}
+
+/* A patch for each piece that holds cells, on any rank; one without number if there is only one such piece.
+ * first [n_pieces + 1]: first mesh cell of each piece here. */
 static ff_status name_patches(const ff_pd *pd, ff_mesh *m, const int64_t *first)
 {
     int64_t filled = 0;
-    for (int64_t p = 0; p < pd->n_pieces; p++) filled += first[p + 1] > first[p];
-    if (filled <= 1) return ff_mesh_set_patch(m, FF_PATCH_SINGLE);
     int32_t n;
+    for (int64_t p = 0; p < pd->n_pieces; p++)
+        filled += pd->n_made != NULL ? pd->n_made[p] > 0 : first[p + 1] > first[p];
+    if (filled == 0) return FF_OK;
     FF_TRY(ff_to_i32(filled, "number of pieces", &n));
     FF_TRY(FF_NEW0(m->patch_name, n));
+    if (n == 1) return add_patch(m, FF_PATCH_SINGLE);
     FF_TRY(FF_NEW(m->cell_patch, m->n_cells));
     for (int64_t p = 0; p < pd->n_pieces; p++) {
-        if (first[p + 1] == first[p]) continue;
+        if ((pd->n_made != NULL ? pd->n_made[p] : first[p + 1] - first[p]) == 0) continue;
         char name[64];
         (void)snprintf(name, sizeof name, "%s %lld", pd->prefix, (long long)p);
-        if ((m->patch_name[m->n_patches] = ff_strdup(name)) == NULL) return FF_E_MEM;
         for (int64_t c = first[p]; c < first[p + 1]; c++) m->cell_patch[c] = m->n_patches;
-        m->n_patches++;
+        FF_TRY(add_patch(m, name));
     }
     return FF_OK;
 }
@@ -209,14 +217,15 @@ ff_status ff_pd_cell_field(ff_mesh *m, const char *name, int n_comp, double **va
 
 /* ---- patches of our own files ---- */
 
-/* Whether every value is a whole number in [0, n). */
-static bool ids_fit(const ff_field *f, int64_t n_cells, int64_t n)
+/* Whether every value is a whole number in [0, n), on all ranks. */
+static ff_status ids_fit(ff_comm *comm, const ff_field *f, int64_t n_cells, int64_t n, int64_t *fit)
 {
-    if (f == NULL || f->n_comp != 1) return false;
-    for (int64_t c = 0; c < n_cells; c++)
-        if (!(f->value[c] >= 0 && f->value[c] < (double)n && f->value[c] == (double)(int64_t)f->value[c]))
-            return false;
-    return true;
+    *fit = f != NULL && f->n_comp == 1 && n <= INT32_MAX;
+    for (int64_t c = 0; *fit && c < n_cells; c++) {
+        double v = f->value[c];
+        *fit = v >= 0 && v < (double)n && v == (double)(int64_t)v;
+    }
+    return ff_comm_allreduce(comm, fit, 1, FF_MIN_I64);
 }
 
 static void drop_field(ff_field_set *s, const ff_field *f)
@@ -228,8 +237,8 @@ static void drop_field(ff_field_set *s, const ff_field *f)
     s->n--;
 }
 
-/* The names of patches that hold a cell; number [n] becomes their new numbers, -1 without a cell. */
-static ff_status keep_names(ff_mesh *m, const char *names, int32_t *number, int64_t n)
+/* The names of patches with held[i] = 1, and their new numbers in held, -1 for the others. */
+static ff_status keep_names(ff_mesh *m, const char *names, int64_t *held, int64_t n)
 {
     for (int i = 0; i < m->n_patches; i++) ff_free(m->patch_name[i]);
     FF_FREE(m->patch_name);
@@ -237,35 +246,46 @@ static ff_status keep_names(ff_mesh *m, const char *names, int32_t *number, int6
     FF_TRY(FF_NEW0(m->patch_name, n));
     for (int64_t i = 0; i < n; i++) {
         size_t len = strcspn(names, "\n");
-        if (number[i] >= 0) {
-            number[i] = m->n_patches;
-            if ((m->patch_name[m->n_patches] = ff_mem_alloc0(len + 1, 1)) == NULL) return FF_E_MEM;
-            memcpy(m->patch_name[m->n_patches++], names, len);
+        if (held[i] != 0) {
+            char *name = ff_mem_alloc0(len + 1, 1);
+            if (name == NULL) return FF_E_MEM;
+            memcpy(name, names, len);
+            m->patch_name[m->n_patches] = name;
         }
+        held[i] = held[i] != 0 ? m->n_patches++ : -1;
         names += len + (names[len] != 0);
     }
     return FF_OK;
 }
 
-ff_status ff_pd_restore_patches(ff_mesh *m, const char *names)
+static ff_status apply_numbers(ff_mesh *m, const ff_field *f, const int64_t *number)
 {
-    const ff_field *f = ff_field_set_find(&m->cell_data, FF_PD_PATCH_ID);
-    int64_t n = names[0] != 0;
-    for (const char *p = names; *p != 0; p++) n += p[0] == '\n' && p[1] != 0;
-    if (!ids_fit(f, m->n_cells, n) || n > INT32_MAX) return FF_OK;
-    int32_t *number = NULL;
-    ff_status st;
-    FF_GO(FF_NEW(number, n));
-    for (int64_t i = 0; i < n; i++) number[i] = -1;
-    for (int64_t c = 0; c < m->n_cells; c++) number[(int64_t)f->value[c]] = 0;
-    FF_GO(keep_names(m, names, number, n));
     FF_FREE(m->cell_patch);
     if (m->n_patches > 1) {
-        FF_GO(FF_NEW(m->cell_patch, m->n_cells));
-        for (int64_t c = 0; c < m->n_cells; c++) m->cell_patch[c] = number[(int64_t)f->value[c]];
+        FF_TRY(FF_NEW(m->cell_patch, m->n_cells));
+        for (int64_t c = 0; c < m->n_cells; c++) m->cell_patch[c] = (int32_t)number[(int64_t)f->value[c]];
     }
     drop_field(&m->cell_data, f);
-done:
-    ff_free(number);
+    return FF_OK;
+}
+
+ff_status ff_pd_restore_patches(ff_comm *comm, ff_mesh *m, const char *names)
+{
+    const ff_field *f = ff_field_set_find(&m->cell_data, FF_PD_PATCH_ID);
+    int64_t n = names[0] != 0, *held = NULL, fit;
+    if (n == 0 || f == NULL) return FF_OK; /* the same on all ranks */
+    for (const char *p = names; *p != 0; p++) n += p[0] == '\n' && p[1] != 0;
+    FF_TRY(ids_fit(comm, f, m->n_cells, n, &fit));
+    if (!fit) return FF_OK;
+    ff_status st = FF_NEW0(held, n);
+    for (int64_t c = 0; st == FF_OK && c < m->n_cells; c++) held[(int64_t)f->value[c]] = 1;
+    st = ff_agree(comm, st);
+    if (st == FF_OK) st = ff_comm_allreduce(comm, held, n, FF_MAX_I64);
+    if (st == FF_OK) {
+        st = keep_names(m, names, held, n);
+        if (st == FF_OK) st = apply_numbers(m, f, held);
+        st = ff_agree(comm, st);
+    }
+    ff_free(held);
     return st;
 }

@@ -29,6 +29,7 @@ typedef struct ff_pd {
     const char *prefix; /* "piece", "part": patch names where more than one piece holds cells */
     int64_t n_pieces;
     ff_pd_piece *piece;
+    const int64_t *n_made; /* mesh cells of each piece over all ranks; NULL: those here are all */
 } ff_pd;
 
 /* 3 if any piece holds polygons or strips, 2 if any holds lines, else 3. */
@@ -50,7 +51,7 @@ ff_status ff_pd_cell_field(ff_mesh *m, const char *name, int n_comp, double **va
 #define FF_PD_PATCH_NAMES "patch_names"
 
 /* Turns the cell field FF_PD_PATCH_ID into patches, if it is there and fits names; else leaves m as it is.
- * Patches without a cell are dropped. Local */
-ff_status ff_pd_restore_patches(ff_mesh *m, const char *names);
+ * Patches without a cell are dropped. Same fields and names on all ranks. Collective */
+ff_status ff_pd_restore_patches(ff_comm *comm, ff_mesh *m, const char *names);
 
 #endif

@@ -135,12 +135,10 @@ done:
     return st;
 }
 
-ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
+ff_status ff_mesh_check_name(const char *path)
 {
     static const char *const unfinished[] = {".part", ".partial", ".crdownload", ".download"};
-    reader *read = NULL;
     size_t n = strlen(path);
-    *out = NULL;
     for (size_t i = 0; i < sizeof unfinished / sizeof *unfinished; i++) {
         size_t e = strlen(unfinished[i]);
         if (n > e && strcasecmp(path + n - e, unfinished[i]) == 0)
@@ -148,6 +146,14 @@ ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out
                            "%s: an unfinished download (%s), expected a complete file; fetch it again", path,
                            unfinished[i]);
     }
+    return FF_OK;
+}
+
+ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
+{
+    reader *read = NULL;
+    *out = NULL;
+    FF_TRY(ff_mesh_check_name(path));
     FF_TRY(choose(path, &read));
     return read(path, opts, out);
 }

@@ -190,7 +190,7 @@ static ff_status read_patches(const vtp_doc *d, ff_mesh *m)
         ff_text_put(&names, code == 0 ? "\n" : (char[]){(char)code}, 1);
     }
     ff_status st = ff_text_status(&names);
-    if (st == FF_OK) st = ff_pd_restore_patches(m, ff_text_get(&names));
+    if (st == FF_OK) st = ff_pd_restore_patches(ff_comm_self(), m, ff_text_get(&names));
     ff_text_free(&names);
     return st;
 }
