@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* CblasRowMajor 101, CblasNoTrans 111. */
-typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *,
-                         int);
+typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int, const float *, int, float,
+                         float *, int);
 typedef void (*threads_fn)(int);
 
 static void *load(void)

@@ -2,7 +2,8 @@
 #ifndef BENCH_BLAS_H
 #define BENCH_BLAS_H
 
-/* GFLOP/s of C = A B at n^3 in float32 with the given threads, best of three; 0 if no BLAS library is found. */
+/* GFLOP/s of C = A B at n^3 in float32 with the given threads, best of three; 0 if no BLAS library is found.
+ */
 double bench_sgemm_gflops(int n, int threads);
 
 #endif

@@ -14,14 +14,16 @@ static const char *const bc_names[3] = {"vehicle", "no_slip_floor", "slip_floor"
 static const char *config_json(bool wide)
 {
     return wide ? "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0, \"C_f\": 1}, "
-                  "\"boundary_source_data_ranks\": {\"vehicle\": {}, \"no_slip_floor\": {}, \"slip_floor\": {}}, "
+                  "\"boundary_source_data_ranks\": {\"vehicle\": {}, \"no_slip_floor\": {}, \"slip_floor\": "
+                  "{}}, "
                   "\"reference_length_names\": [\"L_ref\", \"delta_turb\"], \"reference_area\": 2.17, "
                   "\"n_communication_hyperlayers\": 2, \"hidden_layer_sizes\": [256, 256, 256], "
                   "\"n_latent_scalars\": 8, \"n_latent_vectors\": 4, \"theta\": 1.0, \"leaf_size\": 1, "
                   "\"self_regularization_beta\": 0.01, \"latent_compression_scale\": 100.0, "
                   "\"expand_far_targets\": true}"
                 : "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0, \"C_f\": 1}, "
-                  "\"boundary_source_data_ranks\": {\"vehicle\": {}, \"no_slip_floor\": {}, \"slip_floor\": {}}, "
+                  "\"boundary_source_data_ranks\": {\"vehicle\": {}, \"no_slip_floor\": {}, \"slip_floor\": "
+                  "{}}, "
                   "\"reference_length_names\": [\"L_ref\", \"delta_turb\"], \"reference_area\": 2.17, "
                   "\"n_communication_hyperlayers\": 2, \"hidden_layer_sizes\": [64, 64, 64], "
                   "\"n_latent_scalars\": 12, \"n_latent_vectors\": 6, \"theta\": 1.0, \"leaf_size\": 1, "
@@ -85,11 +87,11 @@ static void report(ff_app *app, double *t_s, int n, double t_setup_s, const benc
     qsort(t_s, (size_t)n, sizeof *t_s, by_value);
     double median = n % 2 == 1 ? t_s[n / 2] : (t_s[n / 2 - 1] + t_s[n / 2]) / 2;
     double gflops = 1e-9 * (double)s->flop / t_s[0], gemm = bench_sgemm_gflops(2048, threads);
-    ff_info("time of a call        %.1f ms min, %.1f ms median of %d (of these %.1f ms trees and plans)", 1e3 * t_s[0],
-            1e3 * median, n, 1e3 * t_setup_s);
+    ff_info("time of a call        %.1f ms min, %.1f ms median of %d (of these %.1f ms trees and plans)",
+            1e3 * t_s[0], 1e3 * median, n, 1e3 * t_setup_s);
     ff_info("pair evaluations      %.4g, %.4g a second", (double)s->pairs, (double)s->pairs / t_s[0]);
-    ff_info("network FLOP          %.4g (2 x multiply-adds a pair after hoisting), %.1f GFLOP/s", (double)s->flop,
-            gflops);
+    ff_info("network FLOP          %.4g (2 x multiply-adds a pair after hoisting), %.1f GFLOP/s",
+            (double)s->flop, gflops);
     ff_json_int(j, "faces", s->faces);
     ff_json_double(j, "t_min_s", t_s[0]);
     ff_json_double(j, "t_median_s", median);
@@ -98,9 +100,11 @@ static void report(ff_app *app, double *t_s, int n, double t_setup_s, const benc
     ff_json_double(j, "gflops", gflops);
     if (gemm > 0) {
         double all = gemm * app->comm->size;
-        ff_info("sgemm at 2048^3       %.0f GFLOP/s a rank with %d threads: %.0f %% of %d ranks' sgemm rate reached", gemm,
-                threads, 100 * gflops / all, app->comm->size);
-        ff_info("scaled to 350 GFLOP/s %.1f ms (times measured on a machine of that sgemm rate: docs/measurements.md)",
+        ff_info("sgemm at 2048^3       %.0f GFLOP/s a rank with %d threads: %.0f %% of %d ranks' sgemm rate "
+                "reached",
+                gemm, threads, 100 * gflops / all, app->comm->size);
+        ff_info("scaled to 350 GFLOP/s %.1f ms (times measured on a machine of that sgemm rate: "
+                "docs/measurements.md)",
                 1e3 * t_s[0] * all / 350);
         ff_json_double(j, "sgemm_gflops", gemm);
         ff_json_double(j, "t_scaled_s", t_s[0] * all / 350);
@@ -124,7 +128,8 @@ static ff_status bench_globe(ff_app *app)
     bench_sums sums = {0};
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
-    FF_TRY(ff_agree(app->comm, ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
+    FF_TRY(ff_agree(app->comm,
+                    ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
     FF_GO(ff_agree(app->comm, FF_NEW(t_s, repeat + 2)));
     FF_GO(ff_agree(app->comm, FF_NEW(out, cs->source[0].n * 4 + 1)));
@@ -143,8 +148,8 @@ static ff_status bench_globe(ff_app *app)
     }
     FF_GO(reduce(app->comm, t_s, repeat, &sums));
     ff_info("bench globe, case %s, config %s, %s, %lld body faces, %d ranks x %d threads, kernel %s",
-            ff_config_string(c, "case"), wide ? "wide" : "default", opts.f64 ? "f64" : "f32", (long long)sums.faces,
-            app->comm->size, omp_get_max_threads(), ff_globe_isa());
+            ff_config_string(c, "case"), wide ? "wide" : "default", opts.f64 ? "f64" : "f32",
+            (long long)sums.faces, app->comm->size, omp_get_max_threads(), ff_globe_isa());
     report(app, t_s, repeat, t_setup_s, &sums);
     FF_GO(dist_table(app, e));
 done:
@@ -184,9 +189,10 @@ static ff_status bench_plan(ff_app *app)
     FF_GO(ff_comm_allreduce(app->comm, t_s, repeat, FF_MAX_F64));
     FF_GO(ff_comm_allreduce(app->comm, &pairs, 1, FF_SUM_I64));
     qsort(t_s, (size_t)repeat, sizeof *t_s, by_value);
-    ff_info("bench plan, case %s: %.1f ms min, %.1f ms median of %d; %.4g evaluations in 9 communication and 3 "
-            "prediction plans",
-            ff_config_string(c, "case"), 1e3 * t_s[0], 1e3 * t_s[repeat / 2], repeat, (double)pairs);
+    ff_info(
+        "bench plan, case %s: %.1f ms min, %.1f ms median of %d; %.4g evaluations in 9 communication and 3 "
+        "prediction plans",
+        ff_config_string(c, "case"), 1e3 * t_s[0], 1e3 * t_s[repeat / 2], repeat, (double)pairs);
     ff_json_double(&app->json, "t_min_s", t_s[0]);
     ff_json_double(&app->json, "t_median_s", t_s[repeat / 2]);
     ff_json_int(&app->json, "evaluations", pairs);
@@ -204,6 +210,7 @@ ff_status cmd_bench(ff_app *app)
     const ff_config *c = app->config;
     FF_TRY(ff_config_need(c, "case"));
     if (strcmp(ff_config_string(c, "bench.mode"), "train") == 0)
-        return ff_fail(FF_E_UNSUPPORTED, "bench.mode = train: this version evaluates, it does not train yet; use infer");
+        return ff_fail(FF_E_UNSUPPORTED,
+                       "bench.mode = train: this version evaluates, it does not train yet; use infer");
     return strcmp(ff_config_string(c, "bench.kind"), "plan") == 0 ? bench_plan(app) : bench_globe(app);
 }

@@ -52,9 +52,10 @@ void verify_note(verify *v, const char *what, const char *why)
 
 /* ---- layers and outputs ---- */
 
-/* One field out of packed rows [n][n_comp] against a whole reference array; this rank has rows from .. from + n. */
-static ff_status compare_field(verify *v, const char *dataset, const char *what, const double *rows, int n_comp,
-                               int at, int comp, int64_t from, int64_t n, double tol)
+/* One field out of packed rows [n][n_comp] against a whole reference array; this rank has rows from .. from +
+ * n. */
+static ff_status compare_field(verify *v, const char *dataset, const char *what, const double *rows,
+                               int n_comp, int at, int comp, int64_t from, int64_t n, double tol)
 {
     double *ref = NULL, err = HUGE_VAL;
     int64_t n_ref = 0, len = 0;
@@ -70,8 +71,8 @@ static ff_status compare_field(verify *v, const char *dataset, const char *what,
     return verify_row(v, what, err, tol);
 }
 
-static ff_status compare_fields(verify *v, const ff_name_list *f, const char *group, const double *rows, int64_t from,
-                                int64_t n, double tol)
+static ff_status compare_fields(verify *v, const ff_name_list *f, const char *group, const double *rows,
+                                int64_t from, int64_t n, double tol)
 {
     int dim = v->g->model->config->dim, n_comp = ff_names_comp(f, dim), at = 0;
     for (int i = 0; i < f->n; i++) {
@@ -85,7 +86,10 @@ static ff_status compare_fields(verify *v, const ff_name_list *f, const char *gr
     return FF_OK;
 }
 
-static int64_t home_begin(const verify *v, int64_t n) { return n * v->app->comm->rank / v->app->comm->size; }
+static int64_t home_begin(const verify *v, int64_t n)
+{
+    return n * v->app->comm->rank / v->app->comm->size;
+}
 
 static double value_tol(const verify *v)
 {
@@ -149,10 +153,16 @@ static ff_status verify_file(verify *v, const char *path)
     ff_info("%s", v->file);
     FF_TRY(ff_agree(v->app->comm, ff_golden_kind_of(path, &kind)));
     switch (kind) {
-    case FF_GOLDEN_GLOBE: return verify_globe(v, path);
-    case FF_GOLDEN_SCATTER: verify_note(v, "zonal scatter", "not built yet"); return FF_OK;
-    case FF_GOLDEN_HEAD: verify_note(v, "embedding head", "not built yet"); return FF_OK;
-    default: return ff_fail(FF_E_INPUT, "%s: no golden file: attribute config_json is missing", path);
+    case FF_GOLDEN_GLOBE:
+        return verify_globe(v, path);
+    case FF_GOLDEN_SCATTER:
+        verify_note(v, "zonal scatter", "not built yet");
+        return FF_OK;
+    case FF_GOLDEN_HEAD:
+        verify_note(v, "embedding head", "not built yet");
+        return FF_OK;
+    default:
+        return ff_fail(FF_E_INPUT, "%s: no golden file: attribute config_json is missing", path);
     }
 }
 
@@ -169,6 +179,6 @@ ff_status cmd_verify(ff_app *app)
     ff_json_int(&app->json, "compared", v.n_rows);
     ff_json_int(&app->json, "failed", v.n_failed);
     return v.n_failed == 0 ? FF_OK
-                           : ff_fail(FF_E_CHECK, "verify: %d of %d quantities exceed their tolerance", v.n_failed,
-                                     v.n_rows);
+                           : ff_fail(FF_E_CHECK, "verify: %d of %d quantities exceed their tolerance",
+                                     v.n_failed, v.n_rows);
 }

@@ -44,8 +44,9 @@ ff_status dist_table(ff_app *app, const ff_eval *e)
         if (hidden_share(q) < hidden) hidden = hidden_share(q);
         json_rank(&app->json, q);
         if (r < SHOWN)
-            ff_info("%4d %10lld %12.4g %10.4g %6lld %16.3f %9.0f", r, (long long)q->d.points, (double)q->d.near_pairs,
-                    (double)q->d.far_evals, (long long)q->d.peers, 1e-6 * (double)q->bytes / layers, hidden_share(q));
+            ff_info("%4d %10lld %12.4g %10.4g %6lld %16.3f %9.0f", r, (long long)q->d.points,
+                    (double)q->d.near_pairs, (double)q->d.far_evals, (long long)q->d.peers,
+                    1e-6 * (double)q->bytes / layers, hidden_share(q));
     }
     ff_json_close(&app->json);
     if (size > SHOWN) ff_info("     ... %d more ranks", size - SHOWN);

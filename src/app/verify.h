@@ -8,7 +8,7 @@
 
 typedef struct verify {
     ff_app *app;
-    const char *file;   /* short name for the rows */
+    const char *file; /* short name for the rows */
     const ff_golden *g;
     int n_rows, n_failed;
 } verify;

@@ -1,5 +1,5 @@
-/* Geometry, trees and plans of a golden file against ours. Trees and plans are compared as built on one rank; the
- * distributed plans are then held against those by digest. */
+/* Geometry, trees and plans of a golden file against ours. Trees and plans are compared as built on one rank;
+ * the distributed plans are then held against those by digest. */
 #include "verify.h"
 
 #include "ff_plan.h"
@@ -28,7 +28,8 @@ static ff_status compare_geometry(verify *v, int i, const char *name, const doub
     FF_TRY(ff_agree(v->app->comm, ff_golden_f64(v->g, dataset, &ref, &rows, &row_len)));
     int64_t from = rows * v->app->comm->rank / v->app->comm->size;
     if (row_len == len && from + n <= rows)
-        err = relative ? relative_each(mine, ref + from, n) : verify_error(mine, ref + from * len, n * len, 1);
+        err =
+            relative ? relative_each(mine, ref + from, n) : verify_error(mine, ref + from * len, n * len, 1);
     ff_free(ref);
     return verify_row(v, dataset + 1, err, tol);
 }
@@ -125,7 +126,7 @@ static ff_status compare_tree(verify *v, int i, const serial_tree *s)
     static const struct {
         const char *what;
         bool vector;
-    } array[] = {{"node_aabb_min", true},    {"node_aabb_max", true}, {"node_diameter_sq", false},
+    } array[] = {{"node_aabb_min", true},    {"node_aabb_max", true},     {"node_diameter_sq", false},
                  {"node_left_child", false}, {"node_right_child", false}, {"leaf_start", false},
                  {"leaf_count", false},      {"node_range_start", false}, {"node_range_count", false}};
     int64_t different = 0, n_nodes = s->tree->n_nodes, dim = s->tree->dim;
@@ -230,8 +231,8 @@ static void plan_keys_free(plan_keys *p)
 }
 
 /* A far-near entry (T, s) that adds to target t: key ((T n_s + s) n_t + t). */
-static ff_status add_far_near(plan_keys *p, const serial_tree *t, const serial_tree *s, int64_t node, int64_t point,
-                              int64_t target)
+static ff_status add_far_near(plan_keys *p, const serial_tree *t, const serial_tree *s, int64_t node,
+                              int64_t point, int64_t target)
 {
     return key_add(&p->kind[FAR_NEAR], node * s->tree->n_points + point, target, t->tree->n_points);
 }
@@ -262,7 +263,8 @@ static ff_status our_keys(const ff_plan *plan, const serial_tree *t, const seria
         ff_dtt_lists q;
         ff_plan_row(plan, r, &q);
         for (int64_t k = 0; k < q.n_far; k++) {
-            if (!plan->expand_far) FF_TRY(key_add(&p->kind[FAR_FAR], t->bfs[q.t], s->bfs[q.far_s[k]], s->tree->n_nodes));
+            if (!plan->expand_far)
+                FF_TRY(key_add(&p->kind[FAR_FAR], t->bfs[q.t], s->bfs[q.far_s[k]], s->tree->n_nodes));
             for (int64_t i = 0; plan->expand_far && i < t->tree->count[q.t]; i++)
                 FF_TRY(key_add(&p->kind[NEAR_FAR], t->order[t->tree->start[q.t] + i], s->bfs[q.far_s[k]],
                                s->tree->n_nodes));
@@ -276,12 +278,14 @@ static ff_status our_keys(const ff_plan *plan, const serial_tree *t, const seria
 static ff_status plan_ids(verify *v, int i, int j, const char *what, int64_t **out, int64_t *n)
 {
     char dataset[1300];
-    (void)snprintf(dataset, sizeof dataset, "/plans/%s/%s/%s", ff_golden_name(v->g, i), ff_golden_name(v->g, j), what);
+    (void)snprintf(dataset, sizeof dataset, "/plans/%s/%s/%s", ff_golden_name(v->g, i),
+                   ff_golden_name(v->g, j), what);
     return ff_golden_i64(v->g, dataset, out, n);
 }
 
 /* Pairs of two id lists of equal length as keys. */
-static ff_status ref_pairs(verify *v, int i, int j, const char *a_name, const char *b_name, int64_t n_b, key_set *out)
+static ff_status ref_pairs(verify *v, int i, int j, const char *a_name, const char *b_name, int64_t n_b,
+                           key_set *out)
 {
     int64_t *a = NULL, *b = NULL, n = 0, m = 0;
     ff_status st = plan_ids(v, i, j, a_name, &a, &n);
@@ -293,7 +297,8 @@ static ff_status ref_pairs(verify *v, int i, int j, const char *a_name, const ch
     return st;
 }
 
-static ff_status ref_far_near(verify *v, int i, int j, const serial_tree *t, const serial_tree *s, plan_keys *p)
+static ff_status ref_far_near(verify *v, int i, int j, const serial_tree *t, const serial_tree *s,
+                              plan_keys *p)
 {
     static const char *const names[5] = {"fn_target_node_ids", "fn_source_ids", "fn_broadcast_starts",
                                          "fn_broadcast_counts", "fn_broadcast_targets"};
@@ -307,7 +312,8 @@ static ff_status ref_far_near(verify *v, int i, int j, const serial_tree *t, con
     return st;
 }
 
-static ff_status compare_plan(verify *v, int i, int j, const serial_tree *t, const serial_tree *s, uint64_t *digest)
+static ff_status compare_plan(verify *v, int i, int j, const serial_tree *t, const serial_tree *s,
+                              uint64_t *digest)
 {
     static const char *const kind[N_KINDS] = {"near", "near-far", "far-near", "far-far"};
     ff_status st = FF_OK;
@@ -320,7 +326,8 @@ static ff_status compare_plan(verify *v, int i, int j, const serial_tree *t, con
     FF_GO(our_keys(plan, t, s, &ours));
     FF_GO(ref_pairs(v, i, j, "near_target_ids", "near_source_ids", s->tree->n_points, &ref.kind[NEAR]));
     FF_GO(ref_pairs(v, i, j, "nf_target_ids", "nf_source_node_ids", s->tree->n_nodes, &ref.kind[NEAR_FAR]));
-    FF_GO(ref_pairs(v, i, j, "far_target_node_ids", "far_source_node_ids", s->tree->n_nodes, &ref.kind[FAR_FAR]));
+    FF_GO(ref_pairs(v, i, j, "far_target_node_ids", "far_source_node_ids", s->tree->n_nodes,
+                    &ref.kind[FAR_FAR]));
     FF_GO(ref_far_near(v, i, j, t, s, &ref));
     for (int k = 0; k < N_KINDS; k++) FF_GO(key_difference(&ours.kind[k], &ref.kind[k], &diff[k]));
 done:
@@ -330,8 +337,8 @@ done:
     FF_TRY(ff_agree(v->app->comm, st));
     for (int k = 0; k < N_KINDS; k++) {
         char what[1200];
-        (void)snprintf(what, sizeof what, "plans/%s/%s/%s (%lld)", ff_golden_name(v->g, i), ff_golden_name(v->g, j),
-                       kind[k], (long long)ours.kind[k].n);
+        (void)snprintf(what, sizeof what, "plans/%s/%s/%s (%lld)", ff_golden_name(v->g, i),
+                       ff_golden_name(v->g, j), kind[k], (long long)ours.kind[k].n);
         FF_TRY(verify_row(v, what, (double)diff[k], 0));
     }
     return FF_OK;
@@ -347,8 +354,8 @@ static ff_status compare_distributed(verify *v, const ff_eval *e, int i, int j, 
     const ff_cloud *cloud = lets[t]->cloud;
     ff_plan *plan = NULL;
     char what[1200];
-    ff_status st = ff_plan_build(lets[t]->tree, lets[j]->tree, v->g->c->theta, v->g->c->expand_far, cloud->cut[rank],
-                                 cloud->cut[rank + 1], &plan);
+    ff_status st = ff_plan_build(lets[t]->tree, lets[j]->tree, v->g->c->theta, v->g->c->expand_far,
+                                 cloud->cut[rank], cloud->cut[rank + 1], &plan);
     uint64_t digest = st == FF_OK ? ff_plan_digest(plan, lets[t]->tree, lets[j]->tree) : 0;
     int64_t sum;
     memcpy(&sum, &digest, sizeof sum);

@@ -22,7 +22,8 @@ static ff_status self_allreduce(ff_comm *c, void *buf, int64_t n, ff_op op)
     return FF_OK;
 }
 
-static ff_status self_allgatherv(ff_comm *c, const void *send, size_t bytes, void *recv, const size_t *recv_bytes)
+static ff_status self_allgatherv(ff_comm *c, const void *send, size_t bytes, void *recv,
+                                 const size_t *recv_bytes)
 {
     (void)c, (void)recv_bytes;
     if (bytes != 0) memcpy(recv, send, bytes);
@@ -38,8 +39,8 @@ static ff_status self_alltoallv(ff_comm *c, const void *send, const size_t *send
 }
 
 /* A message to oneself is a copy; the i-th send meets the i-th receive. */
-static ff_status self_exchange_begin(ff_comm *c, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,
-                                     ff_request **out)
+static ff_status self_exchange_begin(ff_comm *c, const ff_msg *send, int n_send, const ff_msg *recv,
+                                     int n_recv, ff_request **out)
 {
     (void)c;
     *out = NULL;
@@ -55,13 +56,20 @@ static ff_status self_exchange_end(ff_comm *c, ff_request **req)
     return FF_OK;
 }
 
-static void self_destroy(ff_comm *c) { (void)c; }
+static void self_destroy(ff_comm *c)
+{
+    (void)c;
+}
 
-static const ff_comm_ops self_ops = {"self",          self_barrier,        self_bcast,        self_allreduce, self_allgatherv,
-                                     self_alltoallv, self_exchange_begin, self_exchange_end, self_destroy};
+static const ff_comm_ops self_ops = {"self",          self_barrier,   self_bcast,          self_allreduce,
+                                     self_allgatherv, self_alltoallv, self_exchange_begin, self_exchange_end,
+                                     self_destroy};
 static ff_comm self_comm = {&self_ops, 0, 1, NULL};
 
-ff_comm *ff_comm_self(void) { return &self_comm; }
+ff_comm *ff_comm_self(void)
+{
+    return &self_comm;
+}
 
 void ff_comm_destroy(ff_comm **comm)
 {
@@ -69,14 +77,29 @@ void ff_comm_destroy(ff_comm **comm)
     *comm = NULL;
 }
 
-int ff_comm_rank(const ff_comm *comm) { return comm->rank; }
-int ff_comm_size(const ff_comm *comm) { return comm->size; }
+int ff_comm_rank(const ff_comm *comm)
+{
+    return comm->rank;
+}
+int ff_comm_size(const ff_comm *comm)
+{
+    return comm->size;
+}
 
-ff_status ff_comm_barrier(ff_comm *c) { return c->ops->barrier(c); }
+ff_status ff_comm_barrier(ff_comm *c)
+{
+    return c->ops->barrier(c);
+}
 
-ff_status ff_comm_bcast(ff_comm *c, void *buf, size_t bytes, int root) { return c->ops->bcast(c, buf, bytes, root); }
+ff_status ff_comm_bcast(ff_comm *c, void *buf, size_t bytes, int root)
+{
+    return c->ops->bcast(c, buf, bytes, root);
+}
 
-ff_status ff_comm_allreduce(ff_comm *c, void *buf, int64_t n, ff_op op) { return c->ops->allreduce(c, buf, n, op); }
+ff_status ff_comm_allreduce(ff_comm *c, void *buf, int64_t n, ff_op op)
+{
+    return c->ops->allreduce(c, buf, n, op);
+}
 
 ff_status ff_comm_allgather(ff_comm *c, const void *send, size_t bytes, void *recv)
 {

@@ -1,7 +1,8 @@
-/* Communication between ranks: one table of operations; the one-rank row ("self") is here, the MPI row in mpi/.
- * Everything above goes through these calls and never knows which row it has. Only operations whose result does
- * not depend on order exist (integer sums, minima, maxima): a floating-point sum over ranks has no place here.
- * All calls are Collective unless marked Local; counts are bytes (size_t) and may exceed 2^31. */
+/* Communication between ranks: one table of operations; the one-rank row ("self") is here, the MPI row in
+ * mpi/. Everything above goes through these calls and never knows which row it has. Only operations whose
+ * result does not depend on order exist (integer sums, minima, maxima): a floating-point sum over ranks has
+ * no place here. All calls are Collective unless marked Local; counts are bytes (size_t) and may exceed 2^31.
+ */
 #ifndef FF_COMM_H
 #define FF_COMM_H
 
@@ -9,7 +10,15 @@
 
 #include <stdbool.h>
 
-typedef enum ff_op { FF_SUM_I64, FF_MIN_I64, FF_MAX_I64, FF_MIN_F64, FF_MAX_F64, FF_MIN_F32, FF_MAX_F32 } ff_op;
+typedef enum ff_op {
+    FF_SUM_I64,
+    FF_MIN_I64,
+    FF_MAX_I64,
+    FF_MIN_F64,
+    FF_MAX_F64,
+    FF_MIN_F32,
+    FF_MAX_F32
+} ff_op;
 
 typedef struct ff_comm ff_comm;
 typedef struct ff_request ff_request;
@@ -42,17 +51,20 @@ struct ff_comm {
 };
 
 ff_comm *ff_comm_self(void); /* one rank; a constant, needs no destroy                               Local */
-void ff_comm_destroy(ff_comm **comm); /* ff_comm_self() is only forgotten                              Local */
+void ff_comm_destroy(
+    ff_comm **comm); /* ff_comm_self() is only forgotten                              Local */
 int ff_comm_rank(const ff_comm *comm);
 int ff_comm_size(const ff_comm *comm);
 
 ff_status ff_comm_barrier(ff_comm *c);
 ff_status ff_comm_bcast(ff_comm *c, void *buf, size_t bytes, int root);
-ff_status ff_comm_allreduce(ff_comm *c, void *buf, int64_t n, ff_op op); /* in place, n elements of op's type */
+ff_status ff_comm_allreduce(ff_comm *c, void *buf, int64_t n,
+                            ff_op op); /* in place, n elements of op's type */
 /* bytes from each rank, equal on all; recv [size][bytes]. */
 ff_status ff_comm_allgather(ff_comm *c, const void *send, size_t bytes, void *recv);
 /* recv_bytes [size] known on all ranks (recv_bytes[rank] == bytes); recv packed in rank order. */
-ff_status ff_comm_allgatherv(ff_comm *c, const void *send, size_t bytes, void *recv, const size_t *recv_bytes);
+ff_status ff_comm_allgatherv(ff_comm *c, const void *send, size_t bytes, void *recv,
+                             const size_t *recv_bytes);
 /* send and recv packed in rank order; recv_bytes as given by ff_comm_alltoall_counts. */
 ff_status ff_comm_alltoallv(ff_comm *c, const void *send, const size_t *send_bytes, void *recv,
                             const size_t *recv_bytes);

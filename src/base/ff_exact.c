@@ -38,4 +38,7 @@ ff_status ff_exact_allreduce(ff_comm *comm, ff_exact *a, int n)
     return st;
 }
 
-double ff_exact_value(const ff_exact *a) { return a->bad ? NAN : ldexp((double)a->sum, -80); }
+double ff_exact_value(const ff_exact *a)
+{
+    return a->bad ? NAN : ldexp((double)a->sum, -80);
+}

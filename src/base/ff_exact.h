@@ -1,6 +1,6 @@
-/* Sums that do not depend on order or rank count: each term is rounded once to a fixed unit (2^-80) and added as a
- * 128-bit integer; ranks add four 32-bit words each as int64. Range of the sum +-2^46; beyond it the sum becomes
- * NaN, never wrong. */
+/* Sums that do not depend on order or rank count: each term is rounded once to a fixed unit (2^-80) and added
+ * as a 128-bit integer; ranks add four 32-bit words each as int64. Range of the sum +-2^46; beyond it the sum
+ * becomes NaN, never wrong. */
 #ifndef FF_EXACT_H
 #define FF_EXACT_H
 

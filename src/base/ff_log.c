@@ -17,8 +17,14 @@ void ff_log_init(int rank, ff_log_level level)
     log_level = level;
 }
 
-void ff_log_set_level(ff_log_level level) { log_level = level; }
-int ff_log_rank(void) { return log_rank; }
+void ff_log_set_level(ff_log_level level)
+{
+    log_level = level;
+}
+int ff_log_rank(void)
+{
+    return log_rank;
+}
 
 void ff_log(ff_log_level level, const char *fmt, ...)
 {
@@ -104,6 +110,7 @@ void ff_progress_add(ff_progress *p, int64_t n)
 
 void ff_progress_destroy(ff_progress **p)
 {
-    if (*p != NULL && (*p)->bar && log_rank == 0 && (*p)->t_shown_s > (*p)->t_start_s) (void)fprintf(stdout, "\r%60s\r", "");
+    if (*p != NULL && (*p)->bar && log_rank == 0 && (*p)->t_shown_s > (*p)->t_start_s)
+        (void)fprintf(stdout, "\r%60s\r", "");
     FF_FREE(*p);
 }

@@ -22,7 +22,8 @@ static void count_up(size_t bytes)
 {
     size_t now = atomic_fetch_add(&used, bytes) + bytes;
     size_t top = atomic_load(&peak);
-    while (now > top && !atomic_compare_exchange_weak(&peak, &top, now)) {}
+    while (now > top && !atomic_compare_exchange_weak(&peak, &top, now)) {
+    }
     atomic_fetch_add(&blocks, 1);
 }
 
@@ -39,14 +40,17 @@ void *ff_mem_alloc(size_t n, size_t size)
     }
     size_t limit = atomic_load(&budget);
     if (limit != 0 && atomic_load(&used) + bytes > limit) {
-        (void)ff_fail(FF_E_MEM, "allocation of %zu bytes exceeds the budget: %zu of %zu bytes in use; raise --memory or use more ranks",
+        (void)ff_fail(FF_E_MEM,
+                      "allocation of %zu bytes exceeds the budget: %zu of %zu bytes in use; raise --memory "
+                      "or use more ranks",
                       bytes, atomic_load(&used), limit);
         return NULL;
     }
     size_t total = (HEADER + bytes + 63) / 64 * 64;
     char *raw = aligned_alloc(64, total);
     if (raw == NULL) {
-        (void)ff_fail(FF_E_MEM, "allocation of %zu bytes failed; use more ranks or a machine with more memory", bytes);
+        (void)ff_fail(FF_E_MEM,
+                      "allocation of %zu bytes failed; use more ranks or a machine with more memory", bytes);
         return NULL;
     }
     memcpy(raw, &bytes, sizeof bytes);
@@ -108,12 +112,30 @@ ff_status ff_mem_reserve(void *p_ptr, int64_t *cap, int64_t need, size_t size)
     return FF_OK;
 }
 
-void ff_mem_set_budget(size_t bytes) { atomic_store(&budget, bytes); }
-size_t ff_mem_budget(void) { return atomic_load(&budget); }
-size_t ff_mem_used(void) { return atomic_load(&used); }
-size_t ff_mem_peak(void) { return atomic_load(&peak); }
-void ff_mem_reset_peak(void) { atomic_store(&peak, atomic_load(&used)); }
-size_t ff_mem_blocks(void) { return atomic_load(&blocks); }
+void ff_mem_set_budget(size_t bytes)
+{
+    atomic_store(&budget, bytes);
+}
+size_t ff_mem_budget(void)
+{
+    return atomic_load(&budget);
+}
+size_t ff_mem_used(void)
+{
+    return atomic_load(&used);
+}
+size_t ff_mem_peak(void)
+{
+    return atomic_load(&peak);
+}
+void ff_mem_reset_peak(void)
+{
+    atomic_store(&peak, atomic_load(&used));
+}
+size_t ff_mem_blocks(void)
+{
+    return atomic_load(&blocks);
+}
 
 void ff_mem_fail_at(int64_t n)
 {
@@ -121,7 +143,10 @@ void ff_mem_fail_at(int64_t n)
     atomic_store(&fault_hit, false);
 }
 
-bool ff_mem_fault_hit(void) { return atomic_load(&fault_hit); }
+bool ff_mem_fault_hit(void)
+{
+    return atomic_load(&fault_hit);
+}
 
 ff_status ff_arena_create(ff_arena *a, size_t bytes)
 {
@@ -136,7 +161,8 @@ void *ff_arena_get(ff_arena *a, size_t n, size_t size)
     if (size != 0 && n > SIZE_MAX / 2 / size) return NULL;
     size_t bytes = (n * size + 63) / 64 * 64;
     if (bytes > a->size - a->used) {
-        (void)ff_fail(FF_E_INTERNAL, "arena of %zu bytes is full: %zu used, %zu asked", a->size, a->used, bytes);
+        (void)ff_fail(FF_E_INTERNAL, "arena of %zu bytes is full: %zu used, %zu asked", a->size, a->used,
+                      bytes);
         return NULL;
     }
     void *p = a->base + a->used;
@@ -144,7 +170,10 @@ void *ff_arena_get(ff_arena *a, size_t n, size_t size)
     return p;
 }
 
-void ff_arena_reset(ff_arena *a) { a->used = 0; }
+void ff_arena_reset(ff_arena *a)
+{
+    a->used = 0;
+}
 
 void ff_arena_destroy(ff_arena *a)
 {

@@ -28,7 +28,10 @@ ff_status ff_fail(ff_status code, const char *fmt, ...)
     return code;
 }
 
-void ff_error_clear(void) { ff_error_set(""); }
+void ff_error_clear(void)
+{
+    ff_error_set("");
+}
 
 void ff_error_set(const char *text)
 {
@@ -37,21 +40,31 @@ void ff_error_set(const char *text)
     pthread_mutex_unlock(&error_lock);
 }
 
-const char *ff_error_text(void) { return error_text; }
+const char *ff_error_text(void)
+{
+    return error_text;
+}
 
 int ff_exit_code(ff_status st)
 {
     switch (st) {
-    case FF_OK: return 0;
+    case FF_OK:
+        return 0;
     case FF_E_ARG:
     case FF_E_INPUT:
-    case FF_E_UNSUPPORTED: return 2;
-    case FF_E_STOPPED: return 3;
-    default: return 1;
+    case FF_E_UNSUPPORTED:
+        return 2;
+    case FF_E_STOPPED:
+        return 3;
+    default:
+        return 1;
     }
 }
 
-const char *ff_version(void) { return FF_VERSION " (git " FF_GIT_HASH ")"; }
+const char *ff_version(void)
+{
+    return FF_VERSION " (git " FF_GIT_HASH ")";
+}
 
 ff_status ff_to_i32(int64_t value, const char *what, int32_t *out)
 {

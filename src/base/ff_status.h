@@ -1,17 +1,18 @@
 /* Status codes and the error record.
- * One record a process, guarded by a lock: any thread may fail, the first text since ff_error_clear() stays, so
- * that the cause is reported and not what followed from it. */
+ * One record a process, guarded by a lock: any thread may fail, the first text since ff_error_clear() stays,
+ * so that the cause is reported and not what followed from it. */
 #ifndef FF_STATUS_H
 #define FF_STATUS_H
 
 #include "farfield.h"
 
-/* Records a message and returns code. Format: `file: place: what = value, expected what; what to do`.    Local */
+/* Records a message and returns code. Format: `file: place: what = value, expected what; what to do`. Local
+ */
 ff_status ff_fail(ff_status code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void ff_error_clear(void);
 
-/* Replaces the text (used by ff_agree to spread the text of the lowest failing rank).                    Local */
+/* Replaces the text (used by ff_agree to spread the text of the lowest failing rank). Local */
 void ff_error_set(const char *text);
 
 /* Return at once, in a function that owns nothing. */

@@ -63,10 +63,13 @@ double ff_phase_seconds(const char *name)
     return i < 0 ? 0 : phases[i].t_s;
 }
 
-void ff_phase_reset(void) { n_phases = 0, current = -1; }
+void ff_phase_reset(void)
+{
+    n_phases = 0, current = -1;
+}
 
-/* Rank 0's names are spread, every rank gives its values for them, and all values are gathered: rows are summed
- * in rank order, so the table is the same on each rank. */
+/* Rank 0's names are spread, every rank gives its values for them, and all values are gathered: rows are
+ * summed in rank order, so the table is the same on each rank. */
 ff_status ff_phase_table(ff_comm *comm, ff_phase_row **rows, int *n_rows)
 {
     ff_status st = FF_OK;
@@ -121,9 +124,12 @@ ff_status ff_phase_print(ff_comm *comm)
         char rate[64] = "";
         double t = rows[i].t_max_s > 0 ? rows[i].t_max_s : 1;
         int k = 0;
-        if (rows[i].n_units > 0) k = snprintf(rate, sizeof rate, "%.3g %s/s", rows[i].n_units / t, rows[i].unit);
-        if (rows[i].bytes > 0) (void)snprintf(rate + k, sizeof rate - (size_t)k, "  %.3g MB/s", rows[i].bytes / t * 1e-6);
-        ff_info("%-20s %9.3f %9.3f %9.3f  %s", rows[i].name, rows[i].t_min_s, rows[i].t_avg_s, rows[i].t_max_s, rate);
+        if (rows[i].n_units > 0)
+            k = snprintf(rate, sizeof rate, "%.3g %s/s", rows[i].n_units / t, rows[i].unit);
+        if (rows[i].bytes > 0)
+            (void)snprintf(rate + k, sizeof rate - (size_t)k, "  %.3g MB/s", rows[i].bytes / t * 1e-6);
+        ff_info("%-20s %9.3f %9.3f %9.3f  %s", rows[i].name, rows[i].t_min_s, rows[i].t_avg_s,
+                rows[i].t_max_s, rate);
     }
     ff_free(rows);
     return FF_OK;

@@ -17,9 +17,10 @@ typedef struct ff_phase_row {
     char name[32], unit[16];
     double t_min_s, t_avg_s, t_max_s, n_units, bytes; /* units and bytes: sums over ranks */
 } ff_phase_row;
-/* The table over all ranks (phases in the order rank 0 first entered them); rows owned by the caller.   Collective */
+/* The table over all ranks (phases in the order rank 0 first entered them); rows owned by the caller.
+ * Collective */
 ff_status ff_phase_table(ff_comm *comm, ff_phase_row **rows, int *n_rows);
-/* Prints the table on rank 0.                                                                           Collective */
+/* Prints the table on rank 0. Collective */
 ff_status ff_phase_print(ff_comm *comm);
 
 #endif

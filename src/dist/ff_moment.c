@@ -19,8 +19,8 @@ static void subtree_sum(const ff_tree *t, int32_t i, const ff_moment_ops *ops, d
 }
 
 /* Combines the replicated upper tree; *next counts the bottoms met so far. */
-static void upper_sum(const ff_let *let, int32_t i, const ff_moment_ops *ops, const double *bottom, int64_t *next,
-                      double *sum, double *scratch)
+static void upper_sum(const ff_let *let, int32_t i, const ff_moment_ops *ops, const double *bottom,
+                      int64_t *next, double *sum, double *scratch)
 {
     const ff_tree *t = let->tree;
     if (*next < let->n_bottom && let->bottom_node[*next] == i) {
@@ -43,7 +43,8 @@ ff_status ff_moment_run(const ff_let *let, const ff_moment_ops *ops)
     size_t m = (size_t)ops->m;
     int64_t n_own = let->own_bottom_end - let->own_bottom_begin;
     size_t levels = (size_t)ff_topo_depth(let->cloud->n, let->cloud->leaf_size) + 2;
-    if ((st = FF_NEW(own, (size_t)n_own * m + 1)) == FF_OK && (st = FF_NEW(all, (size_t)let->n_bottom * m + 1)) == FF_OK)
+    if ((st = FF_NEW(own, (size_t)n_own * m + 1)) == FF_OK &&
+        (st = FF_NEW(all, (size_t)let->n_bottom * m + 1)) == FF_OK)
         st = FF_NEW(scratch, levels * m);
     if ((st = ff_agree(let->cloud->comm, st)) != FF_OK) goto done;
     ff_status worker = FF_OK;
@@ -57,7 +58,8 @@ ff_status ff_moment_run(const ff_let *let, const ff_moment_ops *ops)
 #pragma omp for schedule(dynamic, 1)
         for (int64_t b = 0; b < n_own; b++)
             if (mine != NULL)
-                subtree_sum(let->tree, let->bottom_node[let->own_bottom_begin + b], ops, own + (size_t)b * m, mine);
+                subtree_sum(let->tree, let->bottom_node[let->own_bottom_begin + b], ops, own + (size_t)b * m,
+                            mine);
         ff_free(mine);
     }
     FF_GO(ff_agree(let->cloud->comm, worker));

@@ -1,6 +1,6 @@
-/* Node aggregates over a distributed tree: sums of rows of doubles, bottom up, children combined left then right.
- * Own subtrees are summed here; the sums of all bottoms are all-gathered and the nodes above them combined on
- * every rank, so every rank count gives the same bits. */
+/* Node aggregates over a distributed tree: sums of rows of doubles, bottom up, children combined left then
+ * right. Own subtrees are summed here; the sums of all bottoms are all-gathered and the nodes above them
+ * combined on every rank, so every rank count gives the same bits. */
 #ifndef FF_MOMENT_H
 #define FF_MOMENT_H
 

@@ -49,7 +49,8 @@ void ff_case_destroy(ff_case **cp)
     FF_FREE(*cp);
 }
 
-/* Centroid twice: float32 decides the plan (sum left to right, then divided), double enters the pair geometry. */
+/* Centroid twice: float32 decides the plan (sum left to right, then divided), double enters the pair
+ * geometry. */
 static void face_centroid(int dim, const float *const *p, float *x32, double *x)
 {
     for (int d = 0; d < dim; d++) {
@@ -112,7 +113,8 @@ static const ff_field *find_field(const ff_field_set *set, const char *name)
     if (f != NULL) return f;
     char plain[512];
     size_t i = 0;
-    for (; name[i] != 0 && i + 1 < sizeof plain; i++) plain[i] = name[i] == '/' || name[i] == '.' ? '_' : name[i];
+    for (; name[i] != 0 && i + 1 < sizeof plain; i++)
+        plain[i] = name[i] == '/' || name[i] == '.' ? '_' : name[i];
     plain[i] = 0;
     return ff_field_set_find(set, plain);
 }
@@ -128,14 +130,14 @@ static ff_status take_fields(ff_source *s, const ff_model_bc *bc, const ff_mesh 
             int comp = rank == 0 ? 1 : dim;
             const ff_field *f = find_field(&m->cell_data, want->name);
             if (f == NULL)
-                return ff_fail(FF_E_INPUT, "boundary %s: cell field %s (%s) is missing%s", bc->name, want->name,
-                               rank == 0 ? "scalar" : "vector",
+                return ff_fail(FF_E_INPUT, "boundary %s: cell field %s (%s) is missing%s", bc->name,
+                               want->name, rank == 0 ? "scalar" : "vector",
                                find_field(&m->point_data, want->name) != NULL
                                    ? ": the file has it as point data; convert it to cell data"
                                    : "; add it to the mesh file");
             if (f->n_comp != comp && !(rank == 1 && f->n_comp == 3))
-                return ff_fail(FF_E_INPUT, "boundary %s: cell field %s has %d components, expected %d", bc->name,
-                               want->name, f->n_comp, comp);
+                return ff_fail(FF_E_INPUT, "boundary %s: cell field %s has %d components, expected %d",
+                               bc->name, want->name, f->n_comp, comp);
             for (int64_t k = 0; k < s->n; k++)
                 for (int d = 0; d < comp; d++) s->field[k * n_comp + at + d] = f->value[k * f->n_comp + d];
             at += comp;
@@ -171,7 +173,8 @@ ff_status ff_case_add_mesh(ff_case *c, const char *bc_name, const ff_mesh *m, co
         return ff_fail(FF_E_INPUT, "boundary %s: the mesh is %dD, the model %dD", bc_name, m->dim, dim);
     while (at < c->n_sources && c->source[at].bc < bc) at++;
     if (at < c->n_sources && c->source[at].bc == bc)
-        return ff_fail(FF_E_INPUT, "boundary %s is given twice; join the files or name another boundary", bc_name);
+        return ff_fail(FF_E_INPUT, "boundary %s is given twice; join the files or name another boundary",
+                       bc_name);
     memmove(c->source + at + 1, c->source + at, (size_t)(c->n_sources - at) * sizeof *c->source);
     ff_source *s = &c->source[at];
     memset(s, 0, sizeof *s);

@@ -177,7 +177,8 @@ static ff_status make_geometry(ff_eval *e)
         eval_set *s = &e->set[i];
         const ff_let *let = e->let[i];
         geometry_ctx g = {e, let, s, i < e->n_src};
-        ff_moment_ops ops = {1 + e->dim + (g.source ? 1 + e->dim + s->n_stat : 0), geometry_point, geometry_node, &g};
+        ff_moment_ops ops = {1 + e->dim + (g.source ? 1 + e->dim + s->n_stat : 0), geometry_point,
+                             geometry_node, &g};
         if (g.source) {
             FF_TRY(source_to_own(e, i));
         } else {
@@ -212,8 +213,8 @@ static ff_status setup(ff_eval *e)
     FF_TRY(ff_let_build(e->cloud, e->n_cloud, e->need, e->c->theta, e->let));
     ff_phase_begin("plan");
     FF_TRY(mark_all(e));
-    FF_TRY(ff_agree(e->comm, ff_let_figures(e->let, e->n_cloud, e->need, e->weight, e->c->theta, e->c->expand_far,
-                                            &e->stats.dist)));
+    FF_TRY(ff_agree(e->comm, ff_let_figures(e->let, e->n_cloud, e->need, e->weight, e->c->theta,
+                                            e->c->expand_far, &e->stats.dist)));
     ff_phase_begin("geometry");
     FF_TRY(make_geometry(e));
     ff_phase_end();
@@ -272,11 +273,20 @@ void ff_eval_calibrate(const ff_eval *e, int64_t n, double *rows)
     }
 }
 
-const ff_eval_stats *ff_eval_get_stats(const ff_eval *e) { return &e->stats; }
+const ff_eval_stats *ff_eval_get_stats(const ff_eval *e)
+{
+    return &e->stats;
+}
 
-int64_t ff_eval_n_targets_home(const ff_eval *e) { return e->cloud[e->target]->n_home; }
+int64_t ff_eval_n_targets_home(const ff_eval *e)
+{
+    return e->cloud[e->target]->n_home;
+}
 
-int ff_eval_n_layers(const ff_eval *e) { return e->c->model->config->n_comm + 1; }
+int ff_eval_n_layers(const ff_eval *e)
+{
+    return e->c->model->config->n_comm + 1;
+}
 
 int ff_eval_lets(const ff_eval *e, ff_let *const **lets, const uint8_t **need, const int64_t **weight)
 {
@@ -286,7 +296,8 @@ int ff_eval_lets(const ff_eval *e, ff_let *const **lets, const uint8_t **need, c
     return e->n_cloud;
 }
 
-void ff_eval_node(const ff_eval *e, int source, int32_t node, const double **x, const double **normal, double *mu)
+void ff_eval_node(const ff_eval *e, int source, int32_t node, const double **x, const double **normal,
+                  double *mu)
 {
     const eval_set *s = &e->set[source];
     int n_scalar = ff_names_count(&e->c->model->config->bc[e->c->source[source].bc].fields, 0);
@@ -313,7 +324,8 @@ ff_status ff_eval_direct(ff_eval *e, const int64_t *pick, int64_t k, double *exa
     double *x = NULL;
     FF_TRY(ff_agree(e->comm, FF_NEW(x, k * e->dim + 1)));
     ff_status st = gather_picks(e, pick, k, x);
-    if (st == FF_OK) st = e->opts.f64 ? ff_eval_direct_f64(e, x, k, exact) : ff_eval_direct_f32(e, x, k, exact);
+    if (st == FF_OK)
+        st = e->opts.f64 ? ff_eval_direct_f64(e, x, k, exact) : ff_eval_direct_f32(e, x, k, exact);
     if (st == FF_OK) ff_eval_calibrate(e, k, exact);
     ff_free(x);
     return st;

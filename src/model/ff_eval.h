@@ -1,7 +1,7 @@
-/* GLOBE forward evaluation over ranks: clouds, trees and plans once; layers one after the other, targets in tasks
- * of a few hundred whose interactions are found by a restricted walk and evaluated at once. Nothing per pair is
- * kept: memory grows with faces. Results are equal to the bit on any number of ranks and threads, because every
- * target's pairs are summed in canonical order in double, one rounding at the end. */
+/* GLOBE forward evaluation over ranks: clouds, trees and plans once; layers one after the other, targets in
+ * tasks of a few hundred whose interactions are found by a restricted walk and evaluated at once. Nothing per
+ * pair is kept: memory grows with faces. Results are equal to the bit on any number of ranks and threads,
+ * because every target's pairs are summed in canonical order in double, one rounding at the end. */
 #ifndef FF_EVAL_H
 #define FF_EVAL_H
 
@@ -11,27 +11,32 @@
 typedef struct ff_eval ff_eval; /* of one precision */
 
 typedef struct ff_eval_opts {
-    bool f64;      /* network, features and sums' inputs in double (verification) */
+    bool f64; /* network, features and sums' inputs in double (verification) */
     bool progress;
     /* Called after each communication layer for each boundary (source index), before compression, and for the
-     * final layer before calibration (source -1): home-order rows [n_home][n_comp], fields sorted. May be NULL.
-     * Collective: every rank calls it, also with n_home = 0. */
+     * final layer before calibration (source -1): home-order rows [n_home][n_comp], fields sorted. May be
+     * NULL. Collective: every rank calls it, also with n_home = 0. */
     ff_status (*layer)(void *ctx, int layer, int source, int64_t n_home, const double *rows);
     void *ctx;
 } ff_eval_opts;
-#define FF_EVAL_OPTS_INIT {false, false, NULL, NULL}
+#define FF_EVAL_OPTS_INIT                                                                                    \
+    {                                                                                                        \
+        false, false, NULL, NULL                                                                             \
+    }
 
 typedef struct ff_eval_stats {
-    int64_t pairs;             /* pair evaluations (a pair through one branch's network in one layer), this rank */
-    int64_t flop;              /* 2 x multiply-adds of the per-pair networks after hoisting, this rank */
+    int64_t pairs; /* pair evaluations (a pair through one branch's network in one layer), this rank */
+    int64_t flop;  /* 2 x multiply-adds of the per-pair networks after hoisting, this rank */
     double t_setup_s, t_layers_s, t_exchange_s, t_wait_s; /* exchange in flight; of that, waited for */
-    int64_t bytes_sent;        /* payload of all layers, this rank */
+    int64_t bytes_sent;                                   /* payload of all layers, this rank */
     ff_dist_row dist;
 } ff_eval_stats;
 
-/* Clouds, balanced cut, locally essential trees, payload lists, geometry aggregates.               Collective */
+/* Clouds, balanced cut, locally essential trees, payload lists, geometry aggregates.               Collective
+ */
 ff_status ff_eval_create(ff_comm *comm, const ff_case *c, const ff_eval_opts *opts, ff_eval **out);
-/* All layers. out [n home targets][n_comp of the output fields], calibrated, home order, caller's.  Collective */
+/* All layers. out [n home targets][n_comp of the output fields], calibrated, home order, caller's. Collective
+ */
 ff_status ff_eval_run(ff_eval *e, double *out);
 const ff_eval_stats *ff_eval_get_stats(const ff_eval *e);
 void ff_eval_destroy(ff_eval **e);
@@ -41,12 +46,14 @@ int ff_eval_n_layers(const ff_eval *e); /* the final one included */
 /* The distributed trees: sources in order, then the targets' own one if they are no boundary. */
 int ff_eval_lets(const ff_eval *e, ff_let *const **lets, const uint8_t **need, const int64_t **weight);
 
-/* Aggregates of a source's node (held index): mu-weighted centroid and normal [dim], total mu.          Local */
-void ff_eval_node(const ff_eval *e, int source, int32_t node, const double **x, const double **normal, double *mu);
+/* Aggregates of a source's node (held index): mu-weighted centroid and normal [dim], total mu.          Local
+ */
+void ff_eval_node(const ff_eval *e, int source, int32_t node, const double **x, const double **normal,
+                  double *mu);
 
 /* Direct evaluation of the final layer at k home targets' positions (theta = 0, from this run's latents and
  * strengths): pick [k] = global original target ids, ascending, the same on all ranks; exact [k][n_comp],
- * calibrated.                                                                                       Collective */
+ * calibrated. Collective */
 ff_status ff_eval_direct(ff_eval *e, const int64_t *pick, int64_t k, double *exact);
 
 /* Bytes an evaluation will take at its peak on this rank, estimated from counts alone. */

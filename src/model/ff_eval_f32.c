@@ -1,4 +1,4 @@
 /* Single-precision instance: features, network and strengths in float32, sums in double. */
-#define FF_REAL   float
-#define FF_T(n)   n##_f32
+#define FF_REAL float
+#define FF_T(n) n##_f32
 #include "ff_eval_impl.h"

@@ -1,7 +1,9 @@
-/* The layers, written once for both precisions (FF_REAL, FF_T). Included by ff_eval_f32.c and ff_eval_f64.c only.
+/* The layers, written once for both precisions (FF_REAL, FF_T). Included by ff_eval_f32.c and ff_eval_f64.c
+ * only.
  *
- * One layer:  own source values (latents, strengths) -> aggregates -> payload exchange begins -> records of what is
- * here -> tasks that need nothing remote -> exchange ends -> records of the rest -> remaining tasks -> outputs. */
+ * One layer:  own source values (latents, strengths) -> aggregates -> payload exchange begins -> records of
+ * what is here -> tasks that need nothing remote -> exchange ends -> records of the rest -> remaining tasks
+ * -> outputs. */
 #include "ff_eval_int.h"
 
 #include "ff_dtt.h"
@@ -20,19 +22,20 @@ enum { TILE = FF_GLOBE_TILE, RECORD_CHUNK = 64 };
 
 /* Source side of one layer: values and records of source j. */
 typedef struct layer_source {
-    real *dyn_point, *dyn_node; /* [n_held], [n_nodes][n_dyn]: latents (raw feature order), strengths (sorted) */
-    globe_net **net;            /* [n_len], the model's order */
+    real *dyn_point,
+        *dyn_node;   /* [n_held], [n_nodes][n_dyn]: latents (raw feature order), strengths (sorted) */
+    globe_net **net; /* [n_len], the model's order */
     real **rec_point, **rec_node;
-    size_t rec_len;             /* the same for every branch */
-    int n_raw;                  /* raw source features of this layer */
+    size_t rec_len; /* the same for every branch */
+    int n_raw;      /* raw source features of this layer */
 } layer_source;
 
 typedef struct layer {
     ff_eval *e;
     int index, n_comp;
     bool final;
-    layer_source *src;   /* [n_src] */
-    real **out;          /* [n_cloud][n_own][n_comp]; NULL where the cloud is no target of this layer */
+    layer_source *src; /* [n_src] */
+    real **out;        /* [n_cloud][n_own][n_comp]; NULL where the cloud is no target of this layer */
     size_t scratch_len;
     int64_t pairs, flop;
     ff_progress *progress;
@@ -40,7 +43,8 @@ typedef struct layer {
 
 /* ---- records ---- */
 
-/* Raw features in the kernel's order: latent scalars, physical scalars | latent vectors, normals, physical vectors. */
+/* Raw features in the kernel's order: latent scalars, physical scalars | latent vectors, normals, physical
+ * vectors. */
 static void raw_row(const layer *l, int j, const real *dyn, const double *stat, real *raw)
 {
     const ff_eval *e = l->e;
@@ -55,7 +59,10 @@ static void raw_row(const layer *l, int j, const real *dyn, const double *stat, 
 
 typedef enum pass { EARLY, LATE } pass;
 
-static bool in_pass(bool late, pass p) { return late == (p == LATE); }
+static bool in_pass(bool late, pass p)
+{
+    return late == (p == LATE);
+}
 
 static ff_status record_rows(const layer *l, int j, int64_t n, const real *dyn, const double *stat,
                              const uint8_t *late, int64_t own_from, int64_t own_to, pass p, real **rec)
@@ -74,7 +81,7 @@ static ff_status record_rows(const layer *l, int j, int64_t n, const real *dyn, 
         for (int64_t c = 0; c < (n + RECORD_CHUNK - 1) / RECORD_CHUNK; c++) {
             if (raw == NULL) continue;
             int64_t to = (c + 1) * RECORD_CHUNK < n ? (c + 1) * RECORD_CHUNK : n;
-            for (int64_t i = c * RECORD_CHUNK, run; i < to; i += run > 0 ? run : 1) {
+            for (int64_t i = c * RECORD_CHUNK, run; i<to; i += run> 0 ? run : 1) {
                 for (run = 0; i + run < to; run++) {
                     int64_t k = i + run;
                     bool remote = late != NULL ? late[k] != 0 : k < own_from || k >= own_to;
@@ -97,7 +104,8 @@ static ff_status make_records(const layer *l, pass p)
         const eval_set *set = &l->e->set[j];
         const ff_let *let = l->e->let[j];
         int64_t from = let->own_first, to = from + let->cloud->n_own;
-        FF_TRY(record_rows(l, j, let->tree->n_held, s->dyn_point, set->stat_point, NULL, from, to, p, s->rec_point));
+        FF_TRY(record_rows(l, j, let->tree->n_held, s->dyn_point, set->stat_point, NULL, from, to, p,
+                           s->rec_point));
         FF_TRY(record_rows(l, j, let->tree->n_nodes, s->dyn_node, set->stat_node, set->late_node, 0, 0, p,
                            s->rec_node));
     }
@@ -109,20 +117,20 @@ static ff_status make_records(const layer *l, pass p)
 typedef struct stream {
     const layer *l;
     const layer_source *s;
-    int n;                       /* pairs waiting */
+    int n; /* pairs waiting */
     real dx[TILE * 3];
-    double *acc[TILE];           /* row the value is added to; with a mask: row of bit 0 */
+    double *acc[TILE]; /* row the value is added to; with a mask: row of bit 0 */
     uint64_t mask[TILE];
-    const real **rec;            /* [n_len][TILE] */
-    real *strength;              /* [n_len][TILE] */
-    real *out;                   /* [n_len][TILE][n_comp] */
+    const real **rec; /* [n_len][TILE] */
+    real *strength;   /* [n_len][TILE] */
+    real *out;        /* [n_len][TILE][n_comp] */
     real *scratch;
     int64_t pairs;
     /* the walk in progress */
-    int i, j;                    /* target cloud, source */
-    int64_t begin, end;          /* sorted targets of the task */
+    int i, j;                           /* target cloud, source */
+    int64_t begin, end;                 /* sorted targets of the task */
     double *near, *near_far, *far_near; /* [targets of the task][n_comp] */
-    double *node;                /* [node_cap][n_comp]: far-far sums of target nodes, in the order met */
+    double *node; /* [node_cap][n_comp]: far-far sums of target nodes, in the order met */
     int32_t *node_id;
     int64_t n_node, node_cap;
 } stream;
@@ -133,10 +141,12 @@ static void flush(stream *t)
     int n_comp = t->l->n_comp, n_len = t->l->e->n_len;
     if (t->n == 0) return;
     for (int b = 0; b < n_len; b++)
-        FF_T(ff_globe_tile)(t->s->net[b], t->n, t->dx, t->rec + b * TILE, t->strength + b * TILE,
-                            t->out + (size_t)b * TILE * (size_t)n_comp, t->scratch);
+        FF_T(ff_globe_tile)
+        (t->s->net[b], t->n, t->dx, t->rec + b * TILE, t->strength + b * TILE,
+         t->out + (size_t)b * TILE * (size_t)n_comp, t->scratch);
     for (int b = 1; b < n_len; b++)
-        for (int k = 0; k < t->n * n_comp; k++) t->out[k] += t->out[(size_t)b * TILE * (size_t)n_comp + (size_t)k];
+        for (int k = 0; k < t->n * n_comp; k++)
+            t->out[k] += t->out[(size_t)b * TILE * (size_t)n_comp + (size_t)k];
     for (int p = 0; p < t->n; p++) {
         const real *v = t->out + (size_t)p * (size_t)n_comp;
         for (uint64_t m = t->mask[p]; m != 0; m &= m - 1) {
@@ -148,8 +158,8 @@ static void flush(stream *t)
     t->n = 0;
 }
 
-static inline void push(stream *t, double *acc, uint64_t mask, const double *x_t, const double *x_s, const real *dyn,
-                        real *const *rec, int64_t row)
+static inline void push(stream *t, double *acc, uint64_t mask, const double *x_t, const double *x_s,
+                        const real *dyn, real *const *rec, int64_t row)
 {
     int n = t->n, dim = t->l->e->dim, n_len = t->l->e->n_len;
     const real *strength = dyn + t->l->e->n_lat;
@@ -166,7 +176,8 @@ static inline void push(stream *t, double *acc, uint64_t mask, const double *x_t
 static inline void push_point(stream *t, double *acc, uint64_t mask, const double *x_t, int64_t p)
 {
     const ff_eval *e = t->l->e;
-    push(t, acc, mask, x_t, e->set[t->j].x_point + p * e->dim, t->s->dyn_point + p * e->n_dyn, t->s->rec_point, p);
+    push(t, acc, mask, x_t, e->set[t->j].x_point + p * e->dim, t->s->dyn_point + p * e->n_dyn,
+         t->s->rec_point, p);
 }
 
 static inline void push_node(stream *t, double *acc, const double *x_t, int32_t i)
@@ -184,7 +195,10 @@ static const double *target_centroid(const stream *t, int32_t node)
     return (t->i == t->j && !t->l->final ? s->x_node : s->x_plain) + (int64_t)node * e->dim;
 }
 
-static uint64_t low_bits(int64_t n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
+static uint64_t low_bits(int64_t n)
+{
+    return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
+}
 
 static void emit_leaf(stream *t, const ff_dtt_lists *q)
 {
@@ -199,7 +213,8 @@ static void emit_leaf(stream *t, const ff_dtt_lists *q)
         for (uint64_t a = q->t_mask[k]; a != 0; a &= a - 1) {
             int i = __builtin_ctzll(a);
             for (uint64_t b = q->s_mask[k]; b != 0; b &= b - 1)
-                push_point(t, t->near + (size_t)(row + i) * n_comp, 1, x + i * e->dim, first + __builtin_ctzll(b));
+                push_point(t, t->near + (size_t)(row + i) * n_comp, 1, x + i * e->dim,
+                           first + __builtin_ctzll(b));
         }
         for (uint64_t a = low_bits(n_t) & ~q->t_mask[k]; a != 0; a &= a - 1) {
             int i = __builtin_ctzll(a);
@@ -326,7 +341,10 @@ static void stream_free(stream *t)
     ff_free(t->node_id);
 }
 
-static bool is_target(const layer *l, int i) { return l->final ? i == l->e->target : i < l->e->n_src; }
+static bool is_target(const layer *l, int i)
+{
+    return l->final ? i == l->e->target : i < l->e->n_src;
+}
 
 /* All tasks of one pass, of all target clouds, in one parallel loop. */
 static ff_status run_tasks(layer *l, pass p)
@@ -350,7 +368,8 @@ static ff_status run_tasks(layer *l, pass p)
         for (int64_t a = 0; a < n_all; a++) {
             int64_t k = a;
             int i = 0;
-            for (; !is_target(l, i) || k >= e->set[i].n_tasks; i++) k -= is_target(l, i) ? e->set[i].n_tasks : 0;
+            for (; !is_target(l, i) || k >= e->set[i].n_tasks; i++)
+                k -= is_target(l, i) ? e->set[i].n_tasks : 0;
             if (mine != FF_OK || !in_pass(e->set[i].remote[k] != 0, p)) continue;
             mine = run_task(&t, i, k, total);
             ff_progress_add(l->progress, e->set[i].task[k + 1] - e->set[i].task[k]);
@@ -432,7 +451,8 @@ static void compress(const ff_model_config *m, int dim, real *v)
         double len = sqrt(sq), f = c * asinh(len / c) / len;
         for (int d = 0; d < dim; d++) x[d] = (real)((double)x[d] * f);
     }
-    for (int k = n_s + n_v * dim; k < n_s + n_v * dim + n_len; k++) v[k] = (real)(c * asinh((double)v[k] / c));
+    for (int k = n_s + n_v * dim; k < n_s + n_v * dim + n_len; k++)
+        v[k] = (real)(c * asinh((double)v[k] / c));
 }
 
 /* A communication layer's outputs become the next layer's source values: strengths times mu. */
@@ -589,8 +609,7 @@ static ff_status show_layer(const layer *l, int i)
     if (e->opts.layer == NULL) return FF_OK;
     FF_TRY(ff_agree(e->comm, FF_NEW(rows, e->cloud[i]->n_home * l->n_comp + 1)));
     ff_status st = rows_home(l, i, rows);
-    if (st == FF_OK)
-        st = e->opts.layer(e->opts.ctx, l->index, l->final ? -1 : i, e->cloud[i]->n_home, rows);
+    if (st == FF_OK) st = e->opts.layer(e->opts.ctx, l->index, l->final ? -1 : i, e->cloud[i]->n_home, rows);
     ff_free(rows);
     return st;
 }
@@ -636,7 +655,8 @@ static ff_status values_alloc(layer *l)
 static int64_t net_flop(const layer *l)
 {
     int64_t f = 0;
-    for (int j = 0; j < l->e->n_src && f == 0; j++) f = 2 * ff_globe_pair_madds(FF_T(ff_globe_shape)(l->src[j].net[0]));
+    for (int j = 0; j < l->e->n_src && f == 0; j++)
+        f = 2 * ff_globe_pair_madds(FF_T(ff_globe_shape)(l->src[j].net[0]));
     return f;
 }
 
@@ -705,8 +725,8 @@ static ff_status direct_source(layer *l, int j, const double *x, int64_t k, ff_e
                     for (int d = 0; d < e->dim; d++)
                         t.dx[a * e->dim + d] = (real)(x[i * e->dim + d] - e->set[j].x_point[p * e->dim + d]);
                     t.rec[a] = rec + (size_t)a * s->rec_len;
-                    t.strength[a] = s->dyn_point[p * e->n_dyn + e->n_lat +
-                                                 ff_model_length_slot(e->c->model->config, b)];
+                    t.strength[a] =
+                        s->dyn_point[p * e->n_dyn + e->n_lat + ff_model_length_slot(e->c->model->config, b)];
                 }
                 FF_T(ff_globe_tile)(s->net[b], n, t.dx, t.rec, t.strength, t.out, t.scratch);
                 for (int a = 0; a < n * l->n_comp; a++)

@@ -6,7 +6,8 @@
 #include "ff_eval.h"
 #include "ff_log.h"
 
-/* Geometry of one cloud. Held points and nodes as in its let; rows of remote ones are filled by the payload. */
+/* Geometry of one cloud. Held points and nodes as in its let; rows of remote ones are filled by the payload.
+ */
 typedef struct eval_set {
     int n_stat;         /* static source features a point: physical scalars, normals, physical vectors */
     double *x_point;    /* [n_held][dim] */
@@ -18,8 +19,8 @@ typedef struct eval_set {
     double *mu_node;    /* [n_nodes] */
     uint8_t *late_node; /* [n_nodes] 1: arrives by the payload exchange */
     int64_t n_tasks;
-    int64_t *task;      /* [n_tasks + 1] sorted positions, at block borders */
-    uint8_t *remote;    /* [n_tasks] 1: reads something that arrives by the payload exchange */
+    int64_t *task;   /* [n_tasks + 1] sorted positions, at block borders */
+    uint8_t *remote; /* [n_tasks] 1: reads something that arrives by the payload exchange */
 } eval_set;
 
 struct ff_eval {
@@ -30,12 +31,12 @@ struct ff_eval {
     int dim, n_src, n_cloud, target; /* target: cloud whose points are the prediction points */
     ff_cloud **cloud;
     ff_let **let;
-    uint8_t *need;     /* [n_cloud][n_cloud] (target, source) */
-    int64_t *weight;   /* evaluations a pair counts for, over all layers and branches */
-    eval_set *set;     /* [n_cloud] */
+    uint8_t *need;   /* [n_cloud][n_cloud] (target, source) */
+    int64_t *weight; /* evaluations a pair counts for, over all layers and branches */
+    eval_set *set;   /* [n_cloud] */
     double *gscalar, *gvector;
     int n_lat, n_len, n_dyn; /* latent components; lengths; n_dyn = n_lat + n_len values a source and layer */
-    void *last_dyn;    /* instance's own: last layer's source values, for ff_eval_direct */
+    void *last_dyn;          /* instance's own: last layer's source values, for ff_eval_direct */
 };
 
 ff_status ff_eval_layers_f32(ff_eval *e, double *out);

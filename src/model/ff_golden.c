@@ -13,9 +13,12 @@ ff_status ff_golden_kind_of(const char *path, ff_golden_kind *out)
     ff_h5 *f = NULL;
     *out = FF_GOLDEN_UNKNOWN;
     FF_TRY(ff_h5_open(ff_comm_self(), path, &f));
-    if (ff_h5_attr_exists(f, "/", "config_json")) *out = FF_GOLDEN_GLOBE;
-    else if (ff_h5_exists(f, "/small/zonal_coupling")) *out = FF_GOLDEN_SCATTER;
-    else if (ff_h5_exists(f, "/open") || ff_h5_exists(f, "/zonal")) *out = FF_GOLDEN_HEAD;
+    if (ff_h5_attr_exists(f, "/", "config_json"))
+        *out = FF_GOLDEN_GLOBE;
+    else if (ff_h5_exists(f, "/small/zonal_coupling"))
+        *out = FF_GOLDEN_SCATTER;
+    else if (ff_h5_exists(f, "/open") || ff_h5_exists(f, "/zonal"))
+        *out = FF_GOLDEN_HEAD;
     else if (ff_h5_exists(f, "/")) {
         char **names = NULL;
         int n = 0;
@@ -42,9 +45,13 @@ void ff_golden_field(const char *name, char *out)
     out[i] = 0;
 }
 
-bool ff_golden_has(const ff_golden *g, const char *dataset) { return ff_h5_exists(g->file, dataset); }
+bool ff_golden_has(const ff_golden *g, const char *dataset)
+{
+    return ff_h5_exists(g->file, dataset);
+}
 
-ff_status ff_golden_f64(const ff_golden *g, const char *dataset, double **out, int64_t *rows, int64_t *row_len)
+ff_status ff_golden_f64(const ff_golden *g, const char *dataset, double **out, int64_t *rows,
+                        int64_t *row_len)
 {
     ff_h5_shape s;
     *out = NULL;
@@ -64,7 +71,8 @@ ff_status ff_golden_i64(const ff_golden *g, const char *dataset, int64_t **out, 
     FF_TRY(ff_h5_shape_of(g->file, dataset, &s));
     *n = (s.rank == 0 ? 1 : s.dim[0]) * s.row_len;
     FF_TRY(FF_NEW(*out, *n + 1));
-    ff_status st = *n > 0 ? ff_h5_read(g->file, dataset, FF_H5_I64, 0, s.rank == 0 ? 1 : s.dim[0], *out) : FF_OK;
+    ff_status st =
+        *n > 0 ? ff_h5_read(g->file, dataset, FF_H5_I64, 0, s.rank == 0 ? 1 : s.dim[0], *out) : FF_OK;
     if (st != FF_OK) FF_FREE(*out);
     return st;
 }
@@ -134,7 +142,8 @@ static ff_status read_lengths(ff_golden *g)
     for (int i = 0; i < g->model->config->n_len && st == FF_OK; i++) {
         json_t *v = json_object_get(root, g->model->config->len[i]);
         if (!json_is_number(v))
-            st = ff_fail(FF_E_INPUT, "%s: reference_lengths_json lacks %s", g->path, g->model->config->len[i]);
+            st =
+                ff_fail(FF_E_INPUT, "%s: reference_lengths_json lacks %s", g->path, g->model->config->len[i]);
         else
             g->c->length[i] = json_number_value(v);
     }

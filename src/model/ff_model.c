@@ -38,7 +38,8 @@ void ff_model_destroy(ff_model **mp)
 
 enum { NAME_MAX_LEN = 1024 };
 
-static void network_name(const ff_model_config *c, int layer, int bc, int len, int k, const char *what, char *out)
+static void network_name(const ff_model_config *c, int layer, int bc, int len, int k, const char *what,
+                         char *out)
 {
     (void)snprintf(out, NAME_MAX_LEN, "kernel_layers.%d.%s.kernels.%s.network.%s.layers.%d.%s", layer,
                    c->bc[bc].name, c->len[len], c->mlp ? "0" : "combined_mlp", 2 * k, what);
@@ -46,13 +47,15 @@ static void network_name(const ff_model_config *c, int layer, int bc, int len, i
 
 static void scale_name(const ff_model_config *c, int layer, int bc, int len, char *out)
 {
-    (void)snprintf(out, NAME_MAX_LEN, "kernel_layers.%d.%s.log_scalefactors.%s", layer, c->bc[bc].name, c->len[len]);
+    (void)snprintf(out, NAME_MAX_LEN, "kernel_layers.%d.%s.log_scalefactors.%s", layer, c->bc[bc].name,
+                   c->len[len]);
 }
 
 /* Calls visit for every tensor the model must have. rows 0: shape [cols] or scalar-like [1]. */
 typedef ff_status (*visit_fn)(void *ctx, const char *name, int64_t rows, int64_t cols);
 
-static ff_status visit_network(const ff_model_config *c, int layer, int bc, visit_fn visit, void *ctx, int *ranks)
+static ff_status visit_network(const ff_model_config *c, int layer, int bc, visit_fn visit, void *ctx,
+                               int *ranks)
 {
     char name[NAME_MAX_LEN];
     ff_globe_shape s;
@@ -79,7 +82,8 @@ static ff_status visit_all(const ff_model_config *c, visit_fn visit, void *ctx)
     FF_TRY(FF_NEW(ranks, ff_model_max_fields(c) + 1));
     ff_status st = FF_OK;
     for (int layer = 0; layer <= c->n_comm && st == FF_OK; layer++)
-        for (int bc = 0; bc < c->n_bc && st == FF_OK; bc++) st = visit_network(c, layer, bc, visit, ctx, ranks);
+        for (int bc = 0; bc < c->n_bc && st == FF_OK; bc++)
+            st = visit_network(c, layer, bc, visit, ctx, ranks);
     for (int i = 0; i < c->outputs.n && st == FF_OK; i++) {
         (void)snprintf(name, sizeof name, "final_field_transforms.%d.weight", i);
         st = visit(ctx, name, 1, 1);
@@ -99,12 +103,13 @@ static ff_status check_one(void *ctx, const char *name, int64_t rows, int64_t co
     bool fits = rows == 0 ? t->n == cols && t->n_dim <= 1
                           : t->n_dim == 2 && t->shape[0] == rows && t->shape[1] == cols;
     if (!fits)
-        return ff_fail(FF_E_INPUT, "%s: tensor %s has shape [%lld%s%lld], expected [%lld%s%lld]", m->source, name,
-                       (long long)t->shape[0], t->n_dim == 2 ? ", " : " x ", (long long)t->shape[1],
+        return ff_fail(FF_E_INPUT, "%s: tensor %s has shape [%lld%s%lld], expected [%lld%s%lld]", m->source,
+                       name, (long long)t->shape[0], t->n_dim == 2 ? ", " : " x ", (long long)t->shape[1],
                        (long long)(rows == 0 ? cols : rows), rows == 0 ? " x " : ", ",
                        (long long)(rows == 0 ? 1 : cols));
     for (int64_t i = 0; i < t->n; i++)
-        if (!isfinite(t->value[i])) return ff_fail(FF_E_INPUT, "%s: tensor %s is not finite", m->source, name);
+        if (!isfinite(t->value[i]))
+            return ff_fail(FF_E_INPUT, "%s: tensor %s is not finite", m->source, name);
     return FF_OK;
 }
 
@@ -149,7 +154,8 @@ static ff_status read_tensors(const ff_h5 *f, const char *group, ff_model *m)
         (void)snprintf(path, sizeof path, "%s/%s", group, names[i]);
         st = ff_h5_shape_of(f, path, &shape);
         if (st == FF_OK && (shape.rank > 2 || shape.kind != FF_H5_FLOAT))
-            st = ff_fail(FF_E_INPUT, "%s: tensor %s: expected a floating-point array of at most two dimensions",
+            st = ff_fail(FF_E_INPUT,
+                         "%s: tensor %s: expected a floating-point array of at most two dimensions",
                          ff_h5_path(f), names[i]);
         if (st == FF_OK) st = add_tensor(m, names[i], shape.rank, shape.dim, &value);
         if (st == FF_OK) st = ff_h5_read(f, path, FF_H5_F32, 0, shape.dim[0], value);
@@ -197,8 +203,8 @@ static ff_status read_file(const char *path, ff_model **out)
     FF_GO(ff_h5_attr_read_text(f, "/", "config_json", &json));
     FF_GO(ff_h5_attr_read(f, "/", "format_version", FF_H5_I64, 1, &version));
     if (strcmp(format, "farfield-model") != 0 || version != 1) {
-        st = ff_fail(FF_E_INPUT, "%s: format %s version %lld, expected farfield-model version 1", path, format,
-                     (long long)version);
+        st = ff_fail(FF_E_INPUT, "%s: format %s version %lld, expected farfield-model version 1", path,
+                     format, (long long)version);
         goto done;
     }
     FF_GO(model_start(json, path, out));

@@ -20,13 +20,14 @@ typedef struct ff_model {
     char *source;      /* where it came from, for the header lines */
 } ff_model;
 
-/* Reads a model file (docs/formats.md) on rank 0 and spreads it. Every tensor the constructor arguments imply must
- * be there with its shape.
- * Errors: FF_E_INPUT no model file, wrong or missing tensor (name, shape, expected shape).       Collective */
+/* Reads a model file (docs/formats.md) on rank 0 and spreads it. Every tensor the constructor arguments imply
+ * must be there with its shape. Errors: FF_E_INPUT no model file, wrong or missing tensor (name, shape,
+ * expected shape).       Collective */
 ff_status ff_model_read(ff_comm *comm, const char *path, ff_model **out);
 /* From an open group that holds one dataset a tensor (golden files).                              Local */
 ff_status ff_model_from_group(const char *path, const char *group, const char *json, ff_model **out);
-/* Fresh weights for benchmarks: the reference's initial distribution (uniform, +-1/sqrt(fan in)), from seed. Local */
+/* Fresh weights for benchmarks: the reference's initial distribution (uniform, +-1/sqrt(fan in)), from seed.
+ * Local */
 ff_status ff_model_random(const char *json, uint64_t seed, ff_model **out);
 void ff_model_destroy(ff_model **m);
 

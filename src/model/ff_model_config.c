@@ -82,8 +82,8 @@ static ff_status get_list(json_t *root, const char *key, bool required, const ch
     return FF_OK;
 }
 
-static ff_status get_real(json_t *root, const char *key, double low, bool open, double fallback, const char *where,
-                          double *out)
+static ff_status get_real(json_t *root, const char *key, double low, bool open, double fallback,
+                          const char *where, double *out)
 {
     json_t *v = json_object_get(root, key);
     *out = fallback;
@@ -95,12 +95,14 @@ static ff_status get_real(json_t *root, const char *key, double low, bool open, 
     return FF_OK;
 }
 
-static ff_status get_int(json_t *root, const char *key, int low, int high, int fallback, const char *where, int *out)
+static ff_status get_int(json_t *root, const char *key, int low, int high, int fallback, const char *where,
+                         int *out)
 {
     json_t *v = json_object_get(root, key);
     *out = fallback;
     if (v == NULL || json_is_null(v)) {
-        return fallback >= low ? FF_OK : ff_fail(FF_E_INPUT, "%s: constructor argument %s is missing", where, key);
+        return fallback >= low ? FF_OK
+                               : ff_fail(FF_E_INPUT, "%s: constructor argument %s is missing", where, key);
     }
     if (!json_is_integer(v) || json_integer_value(v) < low || json_integer_value(v) > high)
         return ff_fail(FF_E_INPUT, "%s: %s: expected an integer in %d .. %d", where, key, low, high);
@@ -132,11 +134,13 @@ static ff_status get_lengths(json_t *root, const char *where, ff_model_config *c
     json_t *v = json_object_get(root, "reference_length_names"), *name;
     size_t i;
     if (!json_is_array(v) || json_array_size(v) == 0)
-        return ff_fail(FF_E_INPUT, "%s: reference_length_names: expected a list with at least one name", where);
+        return ff_fail(FF_E_INPUT, "%s: reference_length_names: expected a list with at least one name",
+                       where);
     FF_TRY(FF_NEW0(c->len, json_array_size(v)));
     json_array_foreach(v, i, name)
     {
-        if (!json_is_string(name)) return ff_fail(FF_E_INPUT, "%s: reference_length_names: expected strings", where);
+        if (!json_is_string(name))
+            return ff_fail(FF_E_INPUT, "%s: reference_length_names: expected strings", where);
         c->len[i] = ff_strdup(json_string_value(name));
         if (c->len[i] == NULL) return FF_E_MEM;
         c->n_len++;
@@ -152,7 +156,8 @@ static ff_status get_hidden(json_t *root, const char *where, ff_model_config *c)
     for (int k = 0; k < 3; k++) c->hidden[k] = 64;
     if (v == NULL || json_is_null(v)) return FF_OK;
     if (!json_is_array(v) || json_array_size(v) < 1 || json_array_size(v) > FF_GLOBE_MAX_LAYERS)
-        return ff_fail(FF_E_INPUT, "%s: hidden_layer_sizes: expected 1 to %d sizes", where, FF_GLOBE_MAX_LAYERS);
+        return ff_fail(FF_E_INPUT, "%s: hidden_layer_sizes: expected 1 to %d sizes", where,
+                       FF_GLOBE_MAX_LAYERS);
     c->n_hidden = (int)json_array_size(v);
     json_array_foreach(v, i, size)
     {
@@ -204,7 +209,8 @@ ff_status ff_model_config_parse(const char *json, const char *where, ff_model_co
     *out = NULL;
     json_t *root = json_loads(json, 0, &err);
     if (root == NULL || !json_is_object(root)) {
-        st = ff_fail(FF_E_INPUT, "%s: constructor arguments are no JSON object: %s", where, root ? "" : err.text);
+        st = ff_fail(FF_E_INPUT, "%s: constructor arguments are no JSON object: %s", where,
+                     root ? "" : err.text);
         goto done;
     }
     FF_GO(FF_NEW0(c, 1));
@@ -331,8 +337,8 @@ static int by_value_name(const void *a, const void *b)
     return strcmp(((const named_value *)a)->name, ((const named_value *)b)->name);
 }
 
-ff_status ff_model_globals(const ff_model_config *c, const double *values, const double *length, double *gscalar,
-                           double *gvector)
+ff_status ff_model_globals(const ff_model_config *c, const double *values, const double *length,
+                           double *gscalar, double *gvector)
 {
     int n_own = ff_names_count(&c->globals, 0), n = n_own + c->n_len * (c->n_len - 1) / 2, k = 0, v = 0;
     named_value *all = NULL;
@@ -347,7 +353,8 @@ ff_status ff_model_globals(const ff_model_config *c, const double *values, const
     }
     for (int a = 0; a < c->n_len; a++)
         for (int b = a + 1; b < c->n_len; b++) {
-            (void)snprintf(all[k].name, sizeof all[k].name, "log_reference_length_ratios.%s_%s", c->len[a], c->len[b]);
+            (void)snprintf(all[k].name, sizeof all[k].name, "log_reference_length_ratios.%s_%s", c->len[a],
+                           c->len[b]);
             all[k++].value = log(length[a] / length[b]);
         }
     qsort(all, (size_t)n, sizeof *all, by_value_name);

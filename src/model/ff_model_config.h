@@ -1,6 +1,6 @@
-/* Constructor arguments of a GLOBE model, as read from JSON (keys in docs/formats.md), and the shapes they imply.
- * Lists that the mathematics sorts (fields, global data, output fields) are kept sorted by dotted name, byte by
- * byte; boundaries and lengths keep the order of the JSON text ("the model's order"). */
+/* Constructor arguments of a GLOBE model, as read from JSON (keys in docs/formats.md), and the shapes they
+ * imply. Lists that the mathematics sorts (fields, global data, output fields) are kept sorted by dotted
+ * name, byte by byte; boundaries and lengths keep the order of the JSON text ("the model's order"). */
 #ifndef FF_MODEL_CONFIG_H
 #define FF_MODEL_CONFIG_H
 
@@ -27,8 +27,8 @@ typedef struct ff_model_config {
     int n_bc;
     ff_model_bc *bc;
     int n_len;
-    char **len;           /* the model's order */
-    ff_name_list globals; /* sorted */
+    char **len;                                           /* the model's order */
+    ff_name_list globals;                                 /* sorted */
     double reference_area, eps, theta, beta, compression; /* beta, compression: 0 if absent */
     int n_comm, n_latent_scalar, n_latent_vector, n_hidden, hidden[FF_GLOBE_MAX_LAYERS], n_harm, leaf_size;
     bool mlp, expand_far;
@@ -53,14 +53,14 @@ void ff_name_list_free(ff_name_list *l);
 /* Rank of the place of length i (the model's order) among the sorted length names. */
 int ff_model_length_slot(const ff_model_config *c, int i);
 
-/* Shape of the network of (layer, bc). field_rank points into ranks, caller's storage of at least n_field ints
- * (ff_model_max_fields). */
+/* Shape of the network of (layer, bc). field_rank points into ranks, caller's storage of at least n_field
+ * ints (ff_model_max_fields). */
 int ff_model_max_fields(const ff_model_config *c);
 void ff_model_shape(const ff_model_config *c, int layer, int bc, int *ranks, ff_globe_shape *out);
 
-/* Global scalars (sorted; log length ratios included) and vectors [n][dim] from values in the order of c->globals
- * (flattened, vectors dim components) and lengths [n_len].                                              Local */
-ff_status ff_model_globals(const ff_model_config *c, const double *values, const double *length, double *gscalar,
-                           double *gvector);
+/* Global scalars (sorted; log length ratios included) and vectors [n][dim] from values in the order of
+ * c->globals (flattened, vectors dim components) and lengths [n_len]. Local */
+ff_status ff_model_globals(const ff_model_config *c, const double *values, const double *length,
+                           double *gscalar, double *gvector);
 
 #endif
