@@ -13,29 +13,19 @@ typedef struct ff_plan {
     int32_t *t_node;        /* [n_rows] held ids, ascending */
     int64_t *far_off;       /* [n_rows + 1] */
     int32_t *far_s;
-    int64_t *leaf_off;      /* [n_rows + 1] */
+    int64_t *leaf_off; /* [n_rows + 1] */
     int32_t *leaf_s;
     uint64_t *t_mask, *s_mask; /* NULL unless masked */
     uint64_t *ones;            /* NULL if masked; what ff_plan_row hands out as both masks of any row */
     ff_dtt_counts counts;
 } ff_plan;
 
-/* Builds the plan of targets [t_begin, t_end) against sources; OpenMP-parallel, same bits for any thread count.
- * Errors: FF_E_ARG theta negative or not finite; FF_E_MEM.                                              Local */
+/* Builds the plan of targets [t_begin, t_end) against sources; OpenMP-parallel, same bits for any thread
+ * count. Errors: FF_E_ARG theta negative or not finite; FF_E_MEM. Local */
 ff_status ff_plan_build(const ff_tree *targets, const ff_tree *sources, double theta, bool expand_far,
                         int64_t t_begin, int64_t t_end, ff_plan **out);
-void ff_plan_destroy(ff_plan **plan);
 
-/* Row r as the walk emitted it, masks included (those of a plan without stored ones come from a shared array of
- * ones). Arrays are the plan's own.                                                                      Local */
-void ff_plan_row(const ff_plan *plan, int64_t r, ff_dtt_lists *out);
-
-/* Coverage of every point pair exactly once, ids in range, no duplicates, canonical order (O(N_t N_s): small
- * sets only).                                                                                           Local */
-ff_status ff_plan_validate(const ff_plan *plan, const ff_tree *targets, const ff_tree *sources);
-
-/* Order-independent digest over (kind, global target id, global source id, masks) of pairs owned by this range:
- * sums modulo 2^64 over the parts of a partition equal the serial digest.                               Local */
-uint64_t ff_plan_digest(const ff_plan *plan, const ff_tree *targets, const ff_tree *sources);
+/* ff_plan_destroy, ff_plan_row (arrays are the plan's own; masks of a plan without stored ones come from
+ * ones), ff_plan_validate and ff_plan_digest: declared in farfield_plan.h. */
 
 #endif

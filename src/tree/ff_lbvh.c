@@ -1,5 +1,6 @@
 #include "ff_lbvh.h"
 
+#include "farfield_plan.h" /* exports ff_tree_destroy */
 #include "ff_mem.h"
 #include "ff_morton.h"
 #include "ff_sort.h"
