@@ -10,10 +10,7 @@ static MPI_Comm io_comm = MPI_COMM_NULL;
 static ff_status set_fapl(void *ctx, int64_t fapl)
 {
     (void)ctx;
-    /* Metadata are written by all ranks together; data sets begin at multiples of a block, as parallel file
-     * systems like. */
-    if (H5Pset_fapl_mpio(fapl, io_comm, MPI_INFO_NULL) < 0 || H5Pset_coll_metadata_write(fapl, true) < 0 ||
-        H5Pset_alignment(fapl, (hsize_t)1 << 20, (hsize_t)1 << 16) < 0)
+    if (H5Pset_fapl_mpio(fapl, io_comm, MPI_INFO_NULL) < 0 || H5Pset_coll_metadata_write(fapl, true) < 0)
         return ff_fail(FF_E_COMM, "HDF5: MPI-IO access properties refused");
     return FF_OK;
 }

@@ -159,13 +159,16 @@ static ff_status check_signature(const char *path)
     return ff_fail(FF_E_INPUT, "%s: not an HDF5 file (no signature)", path);
 }
 
-/* File access properties: format of HDF5 1.8 to 1.10, so that older readers open our files. */
+/* File access properties: format of HDF5 1.8 to 1.10, so that older readers open our files; large datasets
+ * begin at multiples of 1 MiB, as parallel file systems like. */
 static ff_status access_props(bool shared, bool writing, hid_t *out)
 {
     hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
     ff_status st = fapl < 0 ? ff_fail(FF_E_MEM, "HDF5: no file access properties") : FF_OK;
-    if (st == FF_OK && writing && H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0)
-        st = ff_fail(FF_E_INTERNAL, "HDF5: format bounds refused");
+    if (st == FF_OK && writing &&
+        (H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0 ||
+         H5Pset_alignment(fapl, (hsize_t)1 << 24, (hsize_t)1 << 20) < 0))
+        st = ff_fail(FF_E_INTERNAL, "HDF5: file access properties refused");
     if (st == FF_OK && shared) st = access_hook.set_fapl(access_hook.ctx, fapl);
     if (st != FF_OK && fapl >= 0) (void)H5Pclose(fapl);
     *out = fapl;
@@ -182,6 +185,16 @@ static ff_status transfer_props(ff_h5 *f)
     return access_hook.set_dxpl(access_hook.ctx, f->dxpl);
 }
 
+/* Without times of creation, so that equal results are equal files. */
+static hid_t file_create(const char *path, hid_t fapl)
+{
+    hid_t fcpl = H5Pcreate(H5P_FILE_CREATE);
+    (void)H5Pset_obj_track_times(fcpl, false);
+    hid_t id = H5Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl);
+    (void)H5Pclose(fcpl);
+    return id;
+}
+
 static ff_status h5_enter(ff_comm *comm, const char *path, bool writing, ff_h5 **out)
 {
     bool shared = ff_h5_can_share(comm);
@@ -195,8 +208,7 @@ static ff_status h5_enter(ff_comm *comm, const char *path, bool writing, ff_h5 *
     st = ff_agree(with, st);
     if (st == FF_OK) {
         f->writing = writing;
-        f->id =
-            writing ? H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, fapl) : H5Fopen(path, H5F_ACC_RDONLY, fapl);
+        f->id = writing ? file_create(path, fapl) : H5Fopen(path, H5F_ACC_RDONLY, fapl);
         if (f->id < 0 && writing) st = ff_h5_fail(f, FF_E_IO, NULL, "cannot be created");
         if (f->id < 0 && !writing)
             st = ff_h5_fail(f, FF_E_INPUT, NULL, "cannot be opened; copy or write the file again");
@@ -406,11 +418,14 @@ ff_status ff_h5_group(ff_h5 *f, const char *group)
     ff_status st = FF_OK;
     hid_t lcpl = H5Pcreate(H5P_LINK_CREATE);
     (void)H5Pset_create_intermediate_group(lcpl, 1);
-    hid_t g = H5Gcreate2(f->id, group, lcpl, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t gcpl = H5Pcreate(H5P_GROUP_CREATE);
+    (void)H5Pset_obj_track_times(gcpl, false);
+    hid_t g = H5Gcreate2(f->id, group, lcpl, gcpl, H5P_DEFAULT);
     if (g < 0)
         st = ff_h5_fail(f, FF_E_IO, group, "group cannot be created");
     else
         (void)H5Gclose(g);
+    (void)H5Pclose(gcpl);
     (void)H5Pclose(lcpl);
     return ff_agree(f->comm, st);
 }

@@ -177,6 +177,7 @@ static ff_status dataset_create(ff_h5 *f, const char *name, hid_t type, int rank
     for (int i = 0; i < rank; i++) size[i] = (hsize_t)dim[i];
     hid_t space = rank > 0 ? H5Screate_simple(rank, size, NULL) : H5Screate(H5S_SCALAR);
     hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+    (void)H5Pset_obj_track_times(dcpl, false);
     (void)H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER); /* every row is written, no need to write it twice */
     hid_t d = H5Dcreate2(f->id, name, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
     ff_status st = d >= 0 ? FF_OK : ff_h5_fail(f, FF_E_IO, name, "dataset cannot be created");

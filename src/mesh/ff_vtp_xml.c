@@ -136,7 +136,8 @@ static ff_status on_array(xml_state *x, const char **attr)
     FF_TRY(ff_mem_reserve(&d->array, &d->cap_arrays, d->n_arrays + 1, sizeof *d->array));
     vtp_array *a = &d->array[d->n_arrays];
     *a = (vtp_array){.section = (vtp_section)x->section, .piece = d->n_pieces - 1, .line = line_of(x)};
-    if ((a->name = ff_strdup(attr_of(attr, "Name", ""))) == NULL) return FF_E_MEM;
+    if ((a->name = ff_strdup(attr_of(attr, "original_name", attr_of(attr, "Name", "")))) == NULL)
+        return FF_E_MEM;
     d->n_arrays++;
     a->type = type_of(attr_of(attr, "type", ""));
     FF_TRY(attr_count(x, attr, "NumberOfComponents", 0, &a->n_comp));
@@ -187,7 +188,7 @@ static void XMLCALL on_start(void *ctx, const XML_Char *name, const XML_Char **a
         st = on_appended(x, attr);
     else if (x->array_depth != 0)
         st = FF_OK; /* InformationKey and its values inside an array */
-    else if (strcmp(name, "DataArray") == 0 && x->section >= 0 &&
+    else if ((strcmp(name, "DataArray") == 0 || strcmp(name, "Array") == 0) && x->section >= 0 &&
              (x->in_piece || x->section == VTP_FIELD_DATA))
         st = on_array(x, attr);
     else if (section_of(name) >= 0)
