@@ -2,6 +2,7 @@
 
 #include "ff_globe.h"
 #include "ff_h5_version.h"
+#include "ff_io.h"
 
 #ifdef FF_HAVE_MPI
 #include "ff_mpi_info.h"
@@ -11,7 +12,6 @@
 #include <omp.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { DECK_MAX_BYTES = 1 << 20 };
 
@@ -214,6 +214,28 @@ static ff_status json_phases(ff_app *app)
     return FF_OK;
 }
 
+static ff_status text_write(const ff_text *t, const char *path)
+{
+    ff_status st = FF_OK;
+    char *tmp = NULL;
+    FILE *f = NULL;
+    FF_TRY(ff_text_status(t));
+    if (strcmp(path, "-") == 0) {
+        ff_print("%s", ff_text_get(t));
+        return FF_OK;
+    }
+    FF_GO(ff_io_tmp_name(path, &tmp));
+    FF_GO(ff_io_open(tmp, &f));
+    FF_GO(ff_io_put(f, path, ff_text_get(t), (size_t)t->n));
+    FF_GO(ff_io_close(&f, path));
+    FF_GO(ff_io_publish(tmp, path));
+done:
+    if (f != NULL) (void)ff_io_close(&f, path);
+    if (st != FF_OK) ff_io_discard(tmp);
+    ff_free(tmp);
+    return st;
+}
+
 /* Closes the object and writes it on rank 0. Collective */
 static ff_status json_write(ff_app *app)
 {
@@ -228,7 +250,7 @@ static ff_status json_write(ff_app *app)
     }
     ff_json_close(&app->json);
     ff_status st = FF_OK;
-    if (ff_comm_rank(app->comm) == 0) st = ff_text_write(&app->json.text, path);
+    if (ff_comm_rank(app->comm) == 0) st = text_write(&app->json.text, path);
     return ff_agree(app->comm, st);
 }
 
@@ -236,29 +258,8 @@ static ff_status json_write(ff_app *app)
 
 ff_status ff_app_may_write(const ff_app *app, const char *path)
 {
-    ff_status st = FF_OK;
-    struct stat s;
     if (strcmp(path, "-") == 0) return FF_OK;
-    if (ff_comm_rank(app->comm) == 0) {
-        ff_text dir = {0};
-        const char *slash = strrchr(path, '/');
-        if (slash == NULL)
-            ff_text_add(&dir, ".");
-        else
-            ff_text_put(&dir, path, slash == path ? 1 : slash - path);
-        if ((st = ff_text_status(&dir)) != FF_OK)
-            ;
-        else if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
-            st = ff_fail(FF_E_INPUT, "%s: is a folder, expected the name of a file", path);
-        else if (stat(path, &s) == 0 && !ff_config_bool(app->config, "write.force"))
-            st = ff_fail(FF_E_INPUT, "%s: exists; give another name or --force", path);
-        else if (stat(dir.s, &s) != 0 || !S_ISDIR(s.st_mode))
-            st = ff_fail(FF_E_INPUT, "%s: its folder does not exist", path);
-        else if (access(dir.s, W_OK) != 0)
-            st = ff_fail(FF_E_IO, "%s: its folder cannot be written to: %s", path, strerror(errno));
-        ff_text_free(&dir);
-    }
-    return ff_agree(app->comm, st);
+    return ff_io_check_path(app->comm, path, ff_config_bool(app->config, "write.force"));
 }
 
 ff_read_opts ff_app_read_opts(const ff_app *app)

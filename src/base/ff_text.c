@@ -1,13 +1,10 @@
 #include "ff_text.h"
 
-#include "ff_log.h"
 #include "ff_mem.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 void ff_text_put(ff_text *t, const char *s, int64_t n)
 {
@@ -50,34 +47,4 @@ void ff_text_free(ff_text *t)
 {
     ff_free(t->s);
     memset(t, 0, sizeof *t);
-}
-
-ff_status ff_text_write(const ff_text *t, const char *path)
-{
-    ff_status st = FF_OK;
-    FILE *f = NULL;
-    ff_text tmp = {0};
-    FF_TRY(t->st);
-    if (strcmp(path, "-") == 0) {
-        ff_print("%s", ff_text_get(t));
-        return FF_OK;
-    }
-    ff_text_add(&tmp, "%s.tmp", path);
-    FF_GO(tmp.st);
-    f = fopen(tmp.s, "w");
-    if (f == NULL) {
-        st = ff_fail(FF_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-        goto done;
-    }
-    bool good =
-        fwrite(ff_text_get(t), 1, (size_t)t->n, f) == (size_t)t->n && fflush(f) == 0 && fsync(fileno(f)) == 0;
-    if (fclose(f) != 0) good = false;
-    if (good) good = rename(tmp.s, path) == 0;
-    if (!good) {
-        st = ff_fail(FF_E_IO, "%s: writing failed: %s; is the disk full?", path, strerror(errno));
-        (void)unlink(tmp.s);
-    }
-done:
-    ff_text_free(&tmp);
-    return st;
 }

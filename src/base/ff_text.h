@@ -17,8 +17,4 @@ ff_status ff_text_status(const ff_text *t);
 const char *ff_text_get(const ff_text *t); /* "" if empty */
 void ff_text_free(ff_text *t);
 
-/* Writes the text to a new file path, or over an old one: path.tmp, flush, rename. "-" is standard output
- * (rank 0). Errors: FF_E_IO names path. Local */
-ff_status ff_text_write(const ff_text *t, const char *path);
-
 #endif

@@ -205,8 +205,14 @@ static void join(winding *w, int64_t a, int64_t b, uint8_t against)
     w->twisted[low] |= w->twisted[high];
 }
 
-/* Joins kept cells over edges that exactly two of them use. */
-static void join_cells(const welded *s, const uint8_t *keep, winding *w)
+/* One part, at its root's place: sums with the sign of its even cells. */
+typedef struct part {
+    double area, volume;
+    uint8_t open, sides; /* sides: bit 1 has even cells, bit 2 has odd ones */
+} part;
+
+/* Joins kept cells over edges that exactly two of them use; marks the cells at other edges. */
+static void join_cells(const welded *s, const uint8_t *keep, winding *w, part *p)
 {
     for (int64_t begin = 0, end; begin < s->edges.n; begin = end) {
         int64_t use[2] = {0, 0}, n = 0;
@@ -218,40 +224,73 @@ static void join_cells(const welded *s, const uint8_t *keep, winding *w)
         }
         if (n == 2 && use[0] / 2 != use[1] / 2)
             join(w, use[0] / 2, use[1] / 2, (uint8_t)(((use[0] ^ use[1]) & 1) == 0));
+        else
+            for (int64_t i = begin; i < end; i++) p[s->edges.use[i] / 2].open = 1;
     }
 }
 
-/* flip [n_cells]: the side of each part with the smaller area. */
+/* Twice or three times the area or volume between a cell and point o. */
+static double volume_below(const ff_mesh *m, int64_t c, const double o[3])
+{
+    ff_polygon p = {m->points, NULL, 0};
+    p.ids = m->cell_pts + ff_mesh_cell(m, c, &p.n);
+    const double *a = m->points + 3 * p.ids[0], *b = m->points + 3 * p.ids[1];
+    double v[3] = {b[1] - a[1], a[0] - b[0], 0};
+    if (m->dim == 3) ff_polygon_vector_area(&p, v);
+    return (a[0] - o[0]) * v[0] + (a[1] - o[1]) * v[1] + (a[2] - o[2]) * v[2];
+}
+
+static void sum_parts(const welded *s, const uint8_t *keep, winding *w, part *p, ff_repair_counts *n)
+{
+    const ff_mesh *m = s->m;
+    uint8_t odd;
+    double area;
+    for (int64_t c = 0; c < m->n_cells; c++) {
+        if (keep[c] == 0) continue;
+        int64_t root = root_of(w, c, &odd);
+        const double *o =
+            m->points + 3 * m->cell_pts[ff_mesh_cell(m, root, &(int64_t){0})]; /* near the part */
+        (void)shape_fault(m, c, &area);
+        p[root].area += odd ? -area : area;
+        p[root].volume += (odd ? -1 : 1) * volume_below(m, c, o);
+        p[root].open |= p[c].open;
+        p[root].sides |= odd ? 2 : 1;
+        n->twisted_parts += root == c && w->twisted[c] != 0;
+    }
+}
+
+/* Whether the odd cells of a part are the ones to flip. */
+static bool even_side_stays(const part *p)
+{
+    return p->sides == 3 && !p->open ? p->volume >= 0 : p->area >= 0;
+}
+
+/* flip [n_cells]: in a closed part of mixed winding the side whose flip makes normals point outwards, in an
+ * open one the side with the smaller area. */
 static ff_status choose_flips(const welded *s, const uint8_t *keep, uint8_t *flip, ff_repair_counts *n)
 {
     ff_status st = FF_OK;
     winding w = {0};
-    double *balance = NULL, area; /* [n_cells] at roots: area of even minus area of odd cells */
+    part *p = NULL; /* [n_cells] at roots; open: everywhere */
     int64_t n_cells = s->m->n_cells;
     uint8_t odd;
     FF_GO(FF_NEW(w.parent, n_cells));
     FF_GO(FF_NEW0(w.odd, n_cells));
     FF_GO(FF_NEW0(w.twisted, n_cells));
-    FF_GO(FF_NEW0(balance, n_cells));
+    FF_GO(FF_NEW0(p, n_cells));
     for (int64_t c = 0; c < n_cells; c++) w.parent[c] = c;
-    join_cells(s, keep, &w);
-    for (int64_t c = 0; c < n_cells; c++) {
-        if (keep[c] == 0) continue;
-        int64_t root = root_of(&w, c, &odd);
-        (void)shape_fault(s->m, c, &area);
-        balance[root] += odd ? -area : area;
-        n->twisted_parts += root == c && w.twisted[c] != 0;
-    }
+    join_cells(s, keep, &w, p);
+    sum_parts(s, keep, &w, p, n);
     for (int64_t c = 0; c < n_cells; c++) {
         int64_t root = root_of(&w, c, &odd);
-        flip[c] = keep[c] != 0 && w.twisted[root] == 0 && odd == (balance[root] >= 0);
+        flip[c] = keep[c] != 0 && w.twisted[root] == 0 && odd == even_side_stays(&p[root]);
         n->flipped_cells += flip[c];
     }
 done:
     ff_free(w.parent);
     ff_free(w.odd);
     ff_free(w.twisted);
-    ff_free(balance);
+    ff_free(p);
     return st;
 }
 

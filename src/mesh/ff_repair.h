@@ -30,9 +30,9 @@ typedef struct ff_repair_counts {
 
 /* A repaired copy, owned by the caller:
  *   equal points become one; cells that repeat an earlier one go, then cells of zero area, unless that would
- * open an edge; then in each part (cells connected by edges of two cells) the smaller area of disagreeing
- * winding is flipped. Positions never move, so nothing else is repaired: holes, intersections, slivers stay.
- * Local */
+ *   open an edge; then the winding of each part (cells connected by edges of two cells) is made consistent: a
+ *   closed part of mixed winding gets outward normals, an open one keeps the side with the larger area, a
+ *   consistent one is left as it is. Positions never move, so holes, intersections and slivers stay. Local */
 ff_status ff_mesh_repair(const ff_mesh *m, ff_repair_counts *counts, ff_mesh **out);
 
 #endif

@@ -38,7 +38,7 @@ static ff_mesh *mesh_of(int dim, const double *p, int64_t n_points, const int64_
 /* An ellipsoid as STL has it, three points a facet, a third of the facets (by area less than half) turned
  * round, facet 5 twice, a facet of two equal corners laid into the edge of facet 7. Field "id": the facet it
  * came from. */
-static ff_mesh *soup(void)
+static ff_mesh *soup(int thirds)
 {
     const double axes[3] = {2, 1, 0.5}, centre[3] = {0, 0, 0};
     ff_mesh *e = NULL, *m = NULL;
@@ -52,7 +52,7 @@ static ff_mesh *soup(void)
     for (int64_t f = 0; f < n; f++) {
         int64_t from = f < e->n_cells ? f : f == e->n_cells ? 5 : 7;
         const int64_t *v = e->cell_pts + 3 * from;
-        bool turned = f < e->n_cells && ff_rng_u64(SEED, 0, (uint64_t)f) % 3 == 0;
+        bool turned = f < e->n_cells && ff_rng_u64(SEED, 0, (uint64_t)f) % 3 < (uint64_t)thirds;
         int64_t corner[3] = {v[0], v[turned ? 2 : 1], v[turned ? 1 : 2]};
         if (f == e->n_cells + 1) corner[2] = corner[1];
         for (int i = 0; i < 3; i++, k++) {
@@ -73,7 +73,7 @@ static void a_soup_becomes_a_clean_surface(void **state)
 {
     (void)state;
     print_message("seed %d\n", SEED);
-    ff_mesh *m = soup(), *r = NULL;
+    ff_mesh *m = soup(1), *r = NULL;
     ff_repair_counts n;
     ff_mesh_stats s;
     assert_int_equal(ff_mesh_measure(m, &s), FF_OK);
@@ -107,6 +107,24 @@ static void a_soup_becomes_a_clean_surface(void **state)
     ff_mesh_destroy(&r);
     ff_mesh_destroy(&again);
     assert_int_equal(ff_mem_blocks(), 0);
+}
+
+/* Also where most facets are turned round; but all alike are believed. */
+static void closed_parts_of_mixed_winding_turn_outwards(void **state)
+{
+    (void)state;
+    for (int thirds = 2; thirds <= 3; thirds++) {
+        ff_mesh *m = soup(thirds), *r = NULL;
+        ff_repair_counts n;
+        ff_mesh_stats s;
+        assert_int_equal(ff_mesh_repair(m, &n, &r), FF_OK);
+        assert_int_equal(ff_mesh_measure(r, &s), FF_OK);
+        assert_true(s.closed && s.misoriented_edges == 0);
+        assert_true(thirds == 2 ? s.volume > 0 && n.flipped_cells > 160
+                                : s.volume < 0 && n.flipped_cells == 0);
+        ff_mesh_destroy(&m);
+        ff_mesh_destroy(&r);
+    }
 }
 
 /* A slit (three corners on a line) closes a T-junction: dropping it would open three edges. */
@@ -243,7 +261,7 @@ static void parts_keep_fields_patches_and_polygons(void **state)
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    ff_mesh *m = soup();
+    ff_mesh *m = soup(1);
     size_t before = ff_mem_blocks();
     bool fired = true;
     for (int64_t k = 1; fired; k++) {
@@ -264,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_soup_becomes_a_clean_surface),
+        cmocka_unit_test(closed_parts_of_mixed_winding_turn_outwards),
         cmocka_unit_test(a_slit_that_closes_edges_stays),
         cmocka_unit_test(bad_cells_say_why),
         cmocka_unit_test(a_moebius_band_is_left_alone),
