@@ -255,9 +255,11 @@ ff_status ff_h5_close(ff_h5 **f)
 
 bool ff_h5_exists(const ff_h5 *f, const char *object)
 {
-    char *part = ff_strdup(object);
-    if (part == NULL) return false;
-    bool there = true;
+    char part[1024];
+    size_t n = strlen(object);
+    bool there = n < sizeof part;
+    if (!there) return false;
+    memcpy(part, object, n + 1);
     /* H5Lexists wants each link on the way to exist, so ask from the root down. */
     for (char *p = part + (part[0] == '/'); there && *p != 0;) {
         char *slash = strchr(p, '/');
@@ -267,7 +269,6 @@ bool ff_h5_exists(const ff_h5 *f, const char *object)
         *slash = '/';
         p = slash + 1;
     }
-    ff_free(part);
     (void)H5Eclear2(H5E_DEFAULT);
     return there;
 }

@@ -166,6 +166,18 @@ static ff_status find_offsets_row(const ff_h5 *f, const step_place *p, int k, vt
 
 /* ---- parts ---- */
 
+/* Whether a dataset holds n rows from row0 on; asked before anything of that size is allocated. */
+static ff_status check_rows(const ff_h5 *f, int k, const char *what, int64_t row0, int64_t n)
+{
+    char name[64];
+    ff_h5_shape s;
+    (void)snprintf(name, sizeof name, "/VTKHDF/%s/%s", vtkhdf_kind[k], what);
+    FF_TRY(ff_h5_shape_of(f, name, &s));
+    if (s.kind == FF_H5_INTEGER && s.row_len == 1 && s.dim[0] >= row0 + n) return FF_OK;
+    return ff_fail(FF_E_INPUT, "%s: %s has %lld rows of %lld values, expected at least %lld whole numbers",
+                   ff_h5_path(f), name, (long long)s.dim[0], (long long)s.row_len, (long long)(row0 + n));
+}
+
 static ff_status read_kind(const ff_h5 *f, const step_place *p, int k, vtkhdf_layout *l)
 {
     const int64_t stride = sizeof *l->part / sizeof(int64_t);
@@ -180,7 +192,10 @@ static ff_status read_kind(const ff_h5 *f, const step_place *p, int k, vtkhdf_la
         l->head.n_cells[k] += l->part[i].n_cells[k];
         l->head.n_conn[k] += l->part[i].n_conn[k];
     }
-    return l->head.n_cells[k] > 0 ? find_offsets_row(f, p, k, l) : FF_OK;
+    if (l->head.n_cells[k] == 0) return FF_OK;
+    FF_TRY(find_offsets_row(f, p, k, l));
+    FF_TRY(check_rows(f, k, "Offsets", l->head.off_row0[k], l->head.n_cells[k] + 1));
+    return check_rows(f, k, "Connectivity", l->head.conn_row0[k], l->head.n_conn[k]);
 }
 
 static ff_status read_parts(const ff_h5 *f, const step_place *p, vtkhdf_layout *l)
