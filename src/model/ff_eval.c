@@ -189,7 +189,8 @@ static ff_status make_geometry(ff_eval *e)
         if (!g.source) continue;
         FF_TRY(push_rows(let, e->dim, s->x_node, s->x_point));
         FF_TRY(push_rows(let, s->n_stat, s->stat_node, s->stat_point));
-        for (int64_t k = 0; k < let->recv_node_off[let->n_peers]; k++) s->late_node[let->recv_node[k]] = 1;
+        int64_t n_recv = let->n_peers > 0 ? let->recv_node_off[let->n_peers] : 0;
+        for (int64_t k = 0; k < n_recv; k++) s->late_node[let->recv_node[k]] = 1;
     }
     return FF_OK;
 }
@@ -329,6 +330,16 @@ ff_status ff_eval_direct(ff_eval *e, const int64_t *pick, int64_t k, double *exa
     if (st == FF_OK) ff_eval_calibrate(e, k, exact);
     ff_free(x);
     return st;
+}
+
+int64_t ff_eval_bytes(const ff_eval *e)
+{
+    return (int64_t)ff_mem_used() + (e->opts.f64 ? ff_eval_layer_bytes_f64(e) : ff_eval_layer_bytes_f32(e));
+}
+
+ff_status ff_eval_pair_rate(const ff_eval *e, double *rate)
+{
+    return e->opts.f64 ? ff_eval_pair_rate_f64(e, rate) : ff_eval_pair_rate_f32(e, rate);
 }
 
 void ff_eval_destroy(ff_eval **ep)

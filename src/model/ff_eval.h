@@ -56,7 +56,9 @@ void ff_eval_node(const ff_eval *e, int source, int32_t node, const double **x, 
  * calibrated. Collective */
 ff_status ff_eval_direct(ff_eval *e, const int64_t *pick, int64_t k, double *exact);
 
-/* Bytes an evaluation will take at its peak on this rank, estimated from counts alone. */
+/* Bytes in use at the peak of ff_eval_run on this rank: what is in use now and the largest layer. Local */
 int64_t ff_eval_bytes(const ff_eval *e);
+/* Pair evaluations a second and thread, timed for a fraction of a second on made-up pairs. Local */
+ff_status ff_eval_pair_rate(const ff_eval *e, double *rate);
 
 #endif

@@ -140,10 +140,9 @@ static void flush(stream *t)
 {
     int n_comp = t->l->n_comp, n_len = t->l->e->n_len;
     if (t->n == 0) return;
-    for (int b = 0; b < n_len; b++)
-        FF_T(ff_globe_tile)
-        (t->s->net[b], t->n, t->dx, t->rec + b * TILE, t->strength + b * TILE,
-         t->out + (size_t)b * TILE * (size_t)n_comp, t->scratch);
+    for (int b = 0; b < n_len; b++) FF_T(ff_globe_tile)
+    (t->s->net[b], t->n, t->dx, t->rec + b * TILE, t->strength + b * TILE,
+     t->out + (size_t)b * TILE * (size_t)n_comp, t->scratch);
     for (int b = 1; b < n_len; b++)
         for (int k = 0; k < t->n * n_comp; k++)
             t->out[k] += t->out[(size_t)b * TILE * (size_t)n_comp + (size_t)k];
@@ -552,16 +551,22 @@ static ff_status exchange_begin(layer *l, ff_let_transfer **transfer)
     for (int j = 0; j < e->n_src; j++) {
         const ff_let *let = e->let[j];
         FF_TRY(ff_let_push_begin(let, bytes, l->src[j].dyn_node, bytes, l->src[j].dyn_point, &transfer[j]));
-        l->e->stats.bytes_sent +=
-            (let->send_node_off[let->n_peers] + let->send_point_off[let->n_peers]) * (int64_t)bytes;
+        if (let->n_peers > 0)
+            l->e->stats.bytes_sent +=
+                (let->send_node_off[let->n_peers] + let->send_point_off[let->n_peers]) * (int64_t)bytes;
     }
     return FF_OK;
 }
 
+/* Ends what was begun, also after a failure. */
 static ff_status exchange_end(const layer *l, ff_let_transfer **transfer)
 {
-    for (int j = 0; j < l->e->n_src; j++) FF_TRY(ff_let_push_end(&transfer[j]));
-    return FF_OK;
+    ff_status st = FF_OK;
+    for (int j = 0; j < l->e->n_src; j++) {
+        ff_status mine = ff_let_push_end(&transfer[j]);
+        if (st == FF_OK) st = mine;
+    }
+    return st;
 }
 
 /* Work with the exchange in flight. Every rank ends the exchange, whatever its own work came to. */
@@ -577,7 +582,8 @@ static ff_status compute(layer *l)
     if (work == FF_OK) work = run_tasks(l, EARLY);
     ff_phase_begin("exchange wait");
     double t1 = ff_now_s();
-    if (st == FF_OK) st = exchange_end(l, transfer);
+    ff_status ended = exchange_end(l, transfer);
+    if (st == FF_OK) st = ended;
     double t2 = ff_now_s();
     e->stats.t_exchange_s += t2 - t0;
     e->stats.t_wait_s += t2 - t1;
@@ -757,5 +763,73 @@ ff_status FF_T(ff_eval_direct)(ff_eval *e, const double *x, int64_t k, double *e
     if (l.src != NULL && l.out != NULL) drop_layer(&l);
     ff_free(l.out);
     ff_free(sum);
+    return st;
+}
+
+/* ---- estimates for the dry run ---- */
+
+/* Values of all sources, records of the widest layer, outputs. */
+int64_t FF_T(ff_eval_layer_bytes)(const ff_eval *e)
+{
+    const ff_model_config *m = e->c->model->config;
+    int64_t bytes = 0, most = 0;
+    for (int i = 0; i < e->n_cloud; i++) {
+        bytes += e->cloud[i]->n_own * e->n_dyn * (int64_t)sizeof(real);
+        if (i < e->n_src)
+            bytes += ((int64_t)e->let[i]->tree->n_held + e->let[i]->tree->n_nodes) * e->n_dyn *
+                     (int64_t)sizeof(real);
+    }
+    for (int k = 0; k <= m->n_comm; k++) {
+        layer_source *src = NULL;
+        layer l = {.e = (ff_eval *)(uintptr_t)e, .index = k, .final = k == m->n_comm};
+        int64_t rec = 0;
+        if (FF_NEW0(src, e->n_src + 1) != FF_OK) return bytes;
+        l.src = src;
+        for (int j = 0; j < e->n_src; j++) {
+            const ff_tree *t = e->let[j]->tree;
+            if (make_nets(&l, j) == FF_OK)
+                rec +=
+                    ((int64_t)t->n_held + t->n_nodes) * (int64_t)(src[j].rec_len * sizeof(real)) * e->n_len;
+            for (int b = 0; b < e->n_len && src[j].net != NULL; b++) FF_T(ff_globe_destroy)(&src[j].net[b]);
+            ff_free(src[j].net);
+        }
+        ff_free(src);
+        if (rec > most) most = rec;
+    }
+    return bytes + most;
+}
+
+/* Full tiles of the final layer's network of the first source, on one thread. */
+ff_status FF_T(ff_eval_pair_rate)(const ff_eval *e, double *rate)
+{
+    ff_status st = FF_OK;
+    layer_source src = {0};
+    stream t = {0};
+    real *raw = NULL, *rec = NULL;
+    layer l = {
+        .e = (ff_eval *)(uintptr_t)e, .index = e->c->model->config->n_comm, .final = true, .src = &src};
+    *rate = 1;
+    if (e->n_src == 0) return FF_OK;
+    FF_GO(make_nets(&l, 0));
+    FF_GO(stream_alloc(&t, &l, 1));
+    FF_GO(FF_NEW0(raw, TILE * src.n_raw + 1));
+    FF_GO(FF_NEW(rec, (size_t)TILE * src.rec_len + 1));
+    FF_T(ff_globe_records)(src.net[0], TILE, raw, rec);
+    for (int a = 0; a < TILE; a++) {
+        t.rec[a] = rec + (size_t)a * src.rec_len;
+        t.strength[a] = 1;
+        for (int d = 0; d < e->dim; d++) t.dx[a * e->dim + d] = (real)(1 + a);
+    }
+    double t0 = ff_now_s(), t1 = t0;
+    int64_t n = 0;
+    for (; t1 - t0 < 0.3; t1 = ff_now_s(), n += TILE)
+        FF_T(ff_globe_tile)(src.net[0], TILE, t.dx, t.rec, t.strength, t.out, t.scratch);
+    *rate = (double)n / (t1 - t0);
+done:
+    for (int b = 0; b < e->n_len && src.net != NULL; b++) FF_T(ff_globe_destroy)(&src.net[b]);
+    ff_free(src.net);
+    stream_free(&t);
+    ff_free(raw);
+    ff_free(rec);
     return st;
 }

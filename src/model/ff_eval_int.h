@@ -43,6 +43,10 @@ ff_status ff_eval_layers_f32(ff_eval *e, double *out);
 ff_status ff_eval_layers_f64(ff_eval *e, double *out);
 ff_status ff_eval_direct_f32(ff_eval *e, const double *x, int64_t k, double *exact);
 ff_status ff_eval_direct_f64(ff_eval *e, const double *x, int64_t k, double *exact);
+int64_t ff_eval_layer_bytes_f32(const ff_eval *e);
+int64_t ff_eval_layer_bytes_f64(const ff_eval *e);
+ff_status ff_eval_pair_rate_f32(const ff_eval *e, double *rate);
+ff_status ff_eval_pair_rate_f64(const ff_eval *e, double *rate);
 void ff_eval_free_f32(ff_eval *e);
 void ff_eval_free_f64(ff_eval *e);
 
