@@ -36,8 +36,16 @@ static bool is_blocked(const ring *r, int64_t a, int64_t b, int64_t c, double ma
     return false;
 }
 
-/* What may be clipped, strictest first: the later levels only serve outlines that touch or cross themselves.
- */
+/* A doubled corner, or one where the outline turns back on itself: clipping it changes no area, keeping it
+ * would let its neighbours look like ears. */
+static bool is_spike(const ring *r, int64_t a, int64_t b, int64_t c)
+{
+    double forth = 0;
+    for (int k = 0; k < 2; k++) forth += (r->q[b][k] - r->q[a][k]) * (r->q[c][k] - r->q[b][k]);
+    return forth <= 0;
+}
+
+/* What may be clipped, strictest first. The later levels serve outlines that touch or cross themselves. */
 enum { EMPTY, EMPTY_INSIDE, FLAT, CONVEX, ANY };
 
 static bool may_clip(const ring *r, int64_t b, int level)
@@ -46,7 +54,7 @@ static bool may_clip(const ring *r, int64_t b, int level)
     double t = turn(r, a, b, c);
     switch (level) {
     case EMPTY:
-        return t > r->tol && !is_blocked(r, a, b, c, -r->tol);
+        return fabs(t) <= r->tol ? is_spike(r, a, b, c) : t > 0 && !is_blocked(r, a, b, c, -r->tol);
     case EMPTY_INSIDE:
         return t > r->tol && !is_blocked(r, a, b, c, r->tol);
     case FLAT:
