@@ -56,6 +56,16 @@ static void print_defects(const ff_mesh *m, const ff_mesh_stats *s)
          s->winding_groups > s->parts ? "more than parts: winding is mixed" : "");
 }
 
+/* The normal of an edge (2D) is (-dy, dx): outwards on a closed curve that runs clockwise. */
+static const char *side_of_normals(const ff_mesh *m, const ff_mesh_stats *s)
+{
+    if (!s->closed) return ", means little: not closed";
+    if (s->misoriented_edges > 0 || s->volume == 0) return "";
+    if (m->dim == 3) return s->volume > 0 ? ": normals point outwards" : ", negative: normals point inwards";
+    return s->volume < 0 ? ", clockwise: normals point outwards"
+                         : ", counter-clockwise: normals point inwards";
+}
+
 static void print_report(const char *path, const ff_mesh *m, const ff_mesh_stats *s)
 {
     bool curve = m->dim == 2;
@@ -67,14 +77,12 @@ static void print_report(const char *path, const ff_mesh *m, const ff_mesh_stats
     if (!curve && s->triangles != s->cells) line("triangles", s->triangles, "");
     ff_print("  box                      [%.9g %.9g %.9g] to [%.9g %.9g %.9g]\n", s->lo[0], s->lo[1],
              s->lo[2], s->hi[0], s->hi[1], s->hi[2]);
-    ff_print("  %-24s %.9g, of a cell %.4g to %.4g\n", curve ? "length" : "area", s->area, s->area_min,
-             s->area_max);
-    ff_print("  %-24s %.4g of the area%s\n", "vector area", s->area > 0 ? v / s->area : 0,
+    ff_print("  %-24s %.9g, of %s %.4g to %.4g\n", curve ? "length" : "area", s->area,
+             curve ? "an edge" : "a cell", s->area_min, s->area_max);
+    ff_print("  %-24s %.4g of the %s%s\n", "vector area", s->area > 0 ? v / s->area : 0,
+             curve ? "length" : "area",
              s->closed && v > 1e-6 * s->area ? ": closed, but winding is not consistent" : "");
-    ff_print("  %-24s %.9g%s\n", curve ? "enclosed area" : "volume", s->volume,
-             !s->closed                                   ? ", means little: not closed"
-             : s->volume < 0 && s->misoriented_edges == 0 ? ", negative: normals point inwards"
-                                                          : "");
+    ff_print("  %-24s %.9g%s\n", curve ? "enclosed area" : "volume", s->volume, side_of_normals(m, s));
     print_patches(m);
     print_defects(m, s);
 }

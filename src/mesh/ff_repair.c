@@ -235,7 +235,7 @@ static double volume_below(const ff_mesh *m, int64_t c, const double o[3])
     ff_polygon p = {m->points, NULL, 0};
     p.ids = m->cell_pts + ff_mesh_cell(m, c, &p.n);
     const double *a = m->points + 3 * p.ids[0], *b = m->points + 3 * p.ids[1];
-    double v[3] = {b[1] - a[1], a[0] - b[0], 0};
+    double v[3] = {a[1] - b[1], b[0] - a[0], 0}; /* dim 2: the normal is (-dy, dx) */
     if (m->dim == 3) ff_polygon_vector_area(&p, v);
     return (a[0] - o[0]) * v[0] + (a[1] - o[1]) * v[1] + (a[2] - o[2]) * v[2];
 }
