@@ -31,23 +31,27 @@ static uint64_t near_points(const ff_tree *tree, int32_t leaf, const ff_node *ot
     return mask;
 }
 
+static ff_status fail_points(const ff_tree *tree, int32_t leaf, const char *which)
+{
+    return ff_fail(FF_E_INTERNAL, "traversal reads leaf %lld of the %s tree, whose points are not held",
+                   (long long)tree->id[leaf], which);
+}
+
+/* Source points are read only where a target survives stage 1. */
 static ff_status leaf_masks(walker *w, int32_t t, int64_t n_leaf)
 {
     FF_TRY(ff_mem_reserve(&w->t_mask, &w->t_mask_cap, n_leaf, sizeof *w->t_mask));
     FF_TRY(ff_mem_reserve(&w->s_mask, &w->s_mask_cap, n_leaf, sizeof *w->s_mask));
+    if (n_leaf > 0 && w->t->first[t] < 0) return fail_points(w->t, t, "target");
     for (int64_t k = 0; k < n_leaf; k++) {
         int32_t s = w->leaf[k];
-        if (w->t->first[t] < 0 || w->s->first[s] < 0)
-            return ff_fail(FF_E_INTERNAL,
-                           "traversal reached leaf %lld of the %s tree, whose points are not held",
-                           (long long)(w->t->first[t] < 0 ? w->t->id[t] : w->s->id[s]),
-                           w->t->first[t] < 0 ? "target" : "source");
-        if (w->t->count[t] == 1 && w->s->count[s] == 1) { /* the pair's test and the points' are the same */
-            w->t_mask[k] = w->s_mask[k] = 1;
-            continue;
-        }
-        w->t_mask[k] = near_points(w->t, t, &w->s->node[s], w->theta2);
-        w->s_mask[k] = w->t_mask[k] == 0 ? 0 : near_points(w->s, s, &w->t->node[t], w->theta2);
+        bool single =
+            w->t->count[t] == 1 && w->s->count[s] == 1; /* the pair's test and the points' are one */
+        w->t_mask[k] = single ? 1 : near_points(w->t, t, &w->s->node[s], w->theta2);
+        w->s_mask[k] = w->t_mask[k];
+        if (w->t_mask[k] == 0) continue;
+        if (w->s->first[s] < 0) return fail_points(w->s, s, "source");
+        if (!single) w->s_mask[k] = near_points(w->s, s, &w->t->node[t], w->theta2);
     }
     return FF_OK;
 }

@@ -20,9 +20,9 @@
 
 /* A row's ids (ff_dtt_lists) are HELD indices, equal to node ids in a complete tree. */
 
-/* ff_dtt_walk (declared in farfield_plan.h) on trees that are held in part: the points of every source leaf
- * that is reached, and of every target leaf in the range, must be held; opening a FF_NODE_CUT is
- * FF_E_INTERNAL. */
+/* ff_dtt_walk (declared in farfield_plan.h) on trees that are held in part: the points of every target
+ * leaf in the range must be held, and of every source leaf that has a near target (t_mask not 0); else, and on
+ * opening a FF_NODE_CUT, FF_E_INTERNAL. */
 
 /* What every walk checks first: FF_E_ARG unless theta is finite and >= 0, the dimensions agree and
  * 0 <= t_begin <= t_end <= targets->n_points.                                                          Local
