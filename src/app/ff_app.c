@@ -6,6 +6,7 @@
 
 #ifdef FF_HAVE_MPI
 #include "ff_mpi_info.h"
+#include "ff_mpi_io.h"
 #endif
 
 #include <errno.h>
@@ -166,21 +167,25 @@ static ff_status apply_common(const ff_app *app)
 static void header(ff_app *app)
 {
     char h5[32], mpi[96] = "none";
+    const char *io = "none";
     ff_h5_version(h5, sizeof h5);
 #ifdef FF_HAVE_MPI
     ff_mpi_library(mpi, sizeof mpi);
+    io = ff_mpi_io_layer();
 #endif
     int ranks = ff_comm_size(app->comm), threads = omp_get_max_threads();
     if (app->verb->figures) ff_info("farfield %s, %s", ff_version(), app->verb->text.name);
     if (app->verb->figures)
-        ff_info("MPI %s, ranks %d, threads a rank %d, HDF5 %s, pair kernel %s, backend cpu, CUDA none", mpi,
-                ranks, threads, h5, ff_globe_isa());
+        ff_info(
+            "MPI %s, MPI-IO %s, ranks %d, threads a rank %d, HDF5 %s, pair kernel %s, backend cpu, CUDA none",
+            mpi, io, ranks, threads, h5, ff_globe_isa());
     ff_json *j = &app->json;
     ff_json_open(j, NULL, '{');
     ff_json_open(j, "farfield", '{');
     ff_json_string(j, "version", ff_version());
     ff_json_string(j, "verb", app->verb->text.name);
     ff_json_string(j, "mpi", mpi);
+    ff_json_string(j, "mpi_io", io);
     ff_json_string(j, "hdf5", h5);
     ff_json_string(j, "backend", "cpu");
     ff_json_string(j, "isa", ff_globe_isa());

@@ -3,6 +3,7 @@
 
 #ifdef FF_HAVE_MPI
 #include "ff_mpi_comm.h"
+#include "ff_mpi_io.h"
 #endif
 
 #include <limits.h>
@@ -74,7 +75,9 @@ int main(int argc, char **argv)
     ff_comm *comm = ff_comm_self();
     int code = 1;
 #ifdef FF_HAVE_MPI
-    if (ff_mpi_start(&argc, &argv, &comm) != FF_OK) {
+    ff_status st = ff_mpi_start(&argc, &argv, &comm);
+    if (st == FF_OK) st = ff_mpi_io_install(ff_mpi_comm_handle(comm));
+    if (st != FF_OK) {
         ff_log(FF_LOG_ERROR, "%s", ff_error_text());
         return 1;
     }
@@ -83,6 +86,7 @@ int main(int argc, char **argv)
     if (ff_comm_barrier(comm) != FF_OK && code == 0)
         code = 1; /* all writing is done before a launcher may kill */
 #ifdef FF_HAVE_MPI
+    ff_mpi_io_remove();
     ff_mpi_stop(&comm);
 #endif
     return code;
