@@ -232,7 +232,7 @@ def random_model(path, config, seed):
         elif key.endswith("_one") or key.startswith("final_field") and key.endswith("weight"):
             value = np.ones(shape)
         elif "layers" in key and key.endswith("weight"):
-            value = rng.standard_normal(shape) * (1.5 / np.sqrt(shape[1]))
+            value = rng.standard_normal(shape) / np.sqrt(shape[1])
         else:
             value = 0.2 * rng.standard_normal(shape)
         tensors[key] = np.asarray(value, dtype=np.float32).reshape(shape)
@@ -241,14 +241,14 @@ def random_model(path, config, seed):
 
 CAR = {"n_spatial_dims": 3, "output_field_ranks": {"C_p": 0, "C_f": 1},
        "boundary_source_data_ranks": {"vehicle": {}, "no_slip_floor": {}, "slip_floor": {}},
-       "reference_length_names": ["L_ref", "delta_turb"], "reference_area": 2.17, "global_data_ranks": None,
+       "reference_length_names": ["L_ref", "delta_turb"], "reference_area": 8.0, "global_data_ranks": None,
        "n_communication_hyperlayers": 2, "n_latent_scalars": 4, "n_latent_vectors": 2, "smoothing_radius": 1e-8,
        "hidden_layer_sizes": [24, 24], "n_spherical_harmonics": 4, "theta": 1.0, "leaf_size": 1,
        "network_type": "pade", "self_regularization_beta": 0.01, "latent_compression_scale": 100.0,
        "expand_far_targets": True}
 FOIL = {"n_spatial_dims": 2, "output_field_ranks": {"C_p": 0, "U/U_inf": 1},
         "boundary_source_data_ranks": {"no_slip": {}, "freestream": {}},
-        "reference_length_names": ["chord", "delta_FS"], "reference_area": 1.0,
+        "reference_length_names": ["chord", "delta_FS"], "reference_area": 3.0,
         "global_data_ranks": {"U_inf_dir": 1, "ln_Re": 0}, "n_communication_hyperlayers": 2, "n_latent_scalars": 3,
         "n_latent_vectors": 2, "smoothing_radius": 1e-8, "hidden_layer_sizes": [20, 20],
         "n_spherical_harmonics": 3, "theta": 1.0, "leaf_size": 2, "network_type": "pade",
