@@ -157,10 +157,8 @@ ff_status ff_mesh_write(const ff_mesh *m, const char *path)
     FF_GO(ff_io_close(&f, path));
     FF_GO(ff_io_publish(tmp, path));
 done:
-    if (f != NULL) {
-        (void)ff_io_close(&f, path);
-        ff_io_discard(tmp);
-    }
+    if (f != NULL) (void)ff_io_close(&f, path);
+    if (st != FF_OK) ff_io_discard(tmp);
     ff_free(tmp);
     return st;
 }

@@ -1,0 +1,187 @@
+/* Surfaces written and read back in every format; failing writes and allocations leave no file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ff_bodies.h"
+#include "ff_io.h"
+#include "ff_mem.h"
+#include "ff_mesh_write.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const format[] = {"vtkhdf", "vtp", "h5", "stl", "obj"};
+
+static ff_mesh *body(void)
+{
+    const double axes[3] = {2, 1, 0.5}, centre[3] = {1, -2, 1e3};
+    ff_mesh *m = NULL;
+    assert_int_equal(ff_body_ellipsoid(axes, centre, 5, &m), FF_OK);
+    return m;
+}
+
+static ff_mesh *read_back(const char *path)
+{
+    ff_read_opts opts = FF_READ_OPTS_INIT;
+    ff_mesh *m = NULL;
+    if (ff_mesh_read(path, &opts, &m) != FF_OK) fail_msg("%s", ff_error_text());
+    return m;
+}
+
+/* Corners of all cells, in order, equal as float32: every format keeps these to the bit. */
+static void assert_same_corners(const ff_mesh *a, const ff_mesh *b)
+{
+    assert_int_equal(a->n_cells, b->n_cells);
+    for (int64_t c = 0; c < a->n_cells; c++) {
+        int64_t n, n_b, at = ff_mesh_cell(a, c, &n), at_b = ff_mesh_cell(b, c, &n_b);
+        assert_int_equal(n, n_b);
+        for (int64_t i = 0; i < n; i++)
+            for (int k = 0; k < 3; k++)
+                assert_true((float)a->points[3 * a->cell_pts[at + i] + k] ==
+                            (float)b->points[3 * b->cell_pts[at_b + i] + k]);
+    }
+}
+
+static void triangles_come_back(void **state)
+{
+    (void)state;
+    ff_mesh *m = body();
+    for (int f = 0; f < 5; f++) {
+        char path[40];
+        (void)snprintf(path, sizeof path, "mesh_write.%s", format[f]);
+        assert_int_equal(ff_mesh_can_write(path), FF_OK);
+        assert_int_equal(ff_mesh_write(m, path), FF_OK);
+        if (strcmp(format[f], "h5") != 0) { /* a plain result is no mesh to read */
+            ff_mesh *r = read_back(path);
+            assert_same_corners(m, r);
+            assert_int_equal(r->n_points, strcmp(format[f], "stl") == 0 ? 3 * m->n_cells : m->n_points);
+            ff_mesh_destroy(&r);
+        }
+        assert_int_equal(unlink(path), 0);
+    }
+    ff_mesh_destroy(&m);
+    assert_int_equal(ff_mem_blocks(), 0);
+}
+
+static void polygons_patches_and_doubles_survive_obj(void **state)
+{
+    (void)state;
+    const double third = 1.0 / 3;
+    const double p[] = {0, 0, 0, 1, 0, 0, 1, third, 0, 0, 1, 0, 2, 0, 1e-300};
+    const int64_t c[] = {0, 1, 2, 3, 1, 4, 2}, off[] = {0, 4, 7};
+    ff_mesh *m = NULL, *r = NULL;
+    ff_read_opts opts = FF_READ_OPTS_INIT;
+    assert_int_equal(ff_mesh_create(&m), FF_OK);
+    m->n_points = 5, m->n_cells = 2, m->n_patches = 2;
+    assert_int_equal(FF_NEW(m->points, 15), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_pts, 7), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_off, 3), FF_OK);
+    assert_int_equal(FF_NEW(m->patch_name, 2), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_patch, 2), FF_OK);
+    memcpy(m->points, p, sizeof p);
+    memcpy(m->cell_pts, c, sizeof c);
+    memcpy(m->cell_off, off, sizeof off);
+    m->patch_name[0] = ff_strdup("left side"), m->patch_name[1] = ff_strdup("rest");
+    m->cell_patch[0] = 0, m->cell_patch[1] = 1;
+    assert_int_equal(ff_mesh_finish(m, "test", &opts), FF_OK);
+    assert_int_equal(ff_mesh_write(m, "polygons.obj"), FF_OK);
+    r = read_back("polygons.obj");
+    assert_same_corners(m, r);
+    assert_true(r->points[7] == third && r->points[14] == 1e-300); /* float64 keeps all its digits */
+    assert_int_equal(r->n_patches, 2);
+    assert_string_equal(r->patch_name[0], "left_side"); /* a blank would make two groups */
+    assert_string_equal(r->patch_name[1], "rest");
+    assert_int_equal(r->cell_patch[1], 1);
+    ff_mesh_destroy(&r);
+    assert_int_equal(ff_mesh_write(m, "polygons.stl"), FF_OK); /* 2 + 1 triangles */
+    r = read_back("polygons.stl");
+    assert_int_equal(r->n_cells, 3);
+    assert_true(r->points[3 * r->cell_pts[2] + 1] == (double)(float)third);
+    ff_mesh_destroy(&r);
+    ff_mesh_destroy(&m);
+    assert_int_equal(unlink("polygons.obj") + unlink("polygons.stl"), 0);
+    assert_int_equal(ff_mem_blocks(), 0);
+}
+
+static void curves_are_lines(void **state)
+{
+    (void)state;
+    const double p[] = {0, 0, 0, 1, 0, 0, 1, 1, 0};
+    const int64_t c[] = {0, 1, 1, 2, 2, 0};
+    ff_mesh *m = NULL, *r = NULL;
+    ff_read_opts opts = FF_READ_OPTS_INIT;
+    assert_int_equal(ff_mesh_create(&m), FF_OK);
+    m->dim = 2, m->n_points = 3, m->n_cells = 3;
+    assert_int_equal(FF_NEW(m->points, 9), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_pts, 6), FF_OK);
+    memcpy(m->points, p, sizeof p);
+    memcpy(m->cell_pts, c, sizeof c);
+    assert_int_equal(ff_mesh_finish(m, "test", &opts), FF_OK);
+    assert_int_equal(ff_mesh_write(m, "curve.obj"), FF_OK);
+    r = read_back("curve.obj");
+    assert_int_equal(r->dim, 2);
+    assert_same_corners(m, r);
+    ff_error_clear();
+    assert_int_equal(ff_mesh_write(m, "curve.stl"), FF_E_ARG);
+    assert_int_not_equal(access("curve.stl", F_OK), 0);
+    ff_error_clear();
+    assert_int_equal(ff_mesh_can_write("curve"), FF_E_ARG);
+    ff_mesh_destroy(&m);
+    ff_mesh_destroy(&r);
+    assert_int_equal(unlink("curve.obj"), 0);
+}
+
+/* kind 0: the n-th allocation fails, 1: the n-th write. Afterwards neither the file nor its .tmp is there. */
+static void failures_leave_no_file(void **state)
+{
+    (void)state;
+    ff_mesh *m = body();
+    size_t before = ff_mem_blocks();
+    for (int kind = 0; kind < 2; kind++)
+        for (int f = 0; f < 5; f++) {
+            char path[40], tmp[48];
+            bool fired = true;
+            int64_t n = 0;
+            (void)snprintf(path, sizeof path, "fault_write.%s", format[f]);
+            (void)snprintf(tmp, sizeof tmp, "%s.tmp", path);
+            (void)unlink(path), (void)unlink(tmp); /* of an earlier run that failed */
+            while (fired) {
+                ff_error_clear();
+                n++;
+                if (kind == 0)
+                    ff_mem_fail_at(n);
+                else
+                    ff_io_fail_at(n);
+                ff_status st = ff_mesh_write(m, path);
+                fired = kind == 0 ? ff_mem_fault_hit() : ff_io_fault_hit();
+                ff_mem_fail_at(0);
+                ff_io_fail_at(0);
+                assert_int_equal(st, !fired ? FF_OK : kind == 0 ? FF_E_MEM : FF_E_IO);
+                assert_int_equal(access(path, F_OK), fired ? -1 : 0);
+                assert_int_equal(access(tmp, F_OK), -1);
+                assert_int_equal(ff_mem_blocks(), before);
+            }
+            print_message("%s: %lld %s failed in turn\n", format[f], (long long)n - 1,
+                          kind == 0 ? "allocations" : "writes");
+            assert_true(n > 3);
+            assert_int_equal(unlink(path), 0);
+        }
+    ff_mesh_destroy(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(triangles_come_back),
+        cmocka_unit_test(polygons_patches_and_doubles_survive_obj),
+        cmocka_unit_test(curves_are_lines),
+        cmocka_unit_test(failures_leave_no_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
