@@ -75,19 +75,29 @@ static int64_t find_block(const counter *c, int64_t pos)
     return lo;
 }
 
+static void add_to_block(counter *c, int64_t b, int64_t work)
+{
+#pragma omp atomic /* a block may span tasks; integer sums know no order */
+    c->work[b] += work;
+}
+
 /* Adds the work of one node to the block it lies in; an expanded far pair of a node above blocks is evaluated
  * once a target, hence in each block below it. */
 static void add_work(counter *c, const ff_dtt_lists *lists)
 {
     int64_t start = c->t->start[lists->t], end = start + c->t->count[lists->t];
-    int64_t b = find_block(c, max64(start, c->begin));
-    if (b < c->n_blocks && c->blocks[b].start <= start && end <= c->blocks[b].start + c->blocks[b].count) {
+    int64_t from = max64(start, c->begin), to = min64(end, c->end), b = find_block(c, from);
+    if (b >= c->n_blocks) return;
+    if (c->blocks[b].start <= start && end <= c->blocks[b].start + c->blocks[b].count) {
         ff_dtt_counts one = {0};
         ff_dtt_count(c->t, c->s, lists, c->expand_far, c->begin, c->end, &one);
-        c->work[b] += evaluations(&one);
-    } else if (c->expand_far) {
-        for (; b < c->n_blocks && c->blocks[b].start < min64(end, c->end); b++)
-            c->work[b] += lists->n_far * c->blocks[b].count;
+        add_to_block(c, b, evaluations(&one));
+        return;
+    }
+    if (!c->expand_far) return;
+    for (; b < c->n_blocks && c->blocks[b].start < to; b++) {
+        int64_t last = c->blocks[b].start + c->blocks[b].count;
+        add_to_block(c, b, lists->n_far * (min64(last, to) - max64(c->blocks[b].start, from)));
     }
 }
 

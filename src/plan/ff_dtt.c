@@ -212,6 +212,9 @@ ff_status ff_dtt_walk(const ff_tree *targets, const ff_tree *sources, double the
     FF_TRY(ff_dtt_check(targets, sources, theta, t_begin, t_end));
     if (targets->n_nodes == 0 || sources->n_nodes == 0 || t_begin == t_end) return FF_OK;
     FF_GO(ff_mem_reserve(&w.list, &w.list_cap, 1024, sizeof *w.list));
+    FF_GO(
+        ff_mem_reserve(&w.t_mask, &w.t_mask_cap, 64, sizeof *w.t_mask)); /* rows hold no NULL, empty or not */
+    FF_GO(ff_mem_reserve(&w.s_mask, &w.s_mask_cap, 64, sizeof *w.s_mask));
     w.list[0] = 0;
     FF_GO(visit(&w, 0, 0, 1));
 done:

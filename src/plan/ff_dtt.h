@@ -21,8 +21,8 @@
 /* A row's ids (ff_dtt_lists) are HELD indices, equal to node ids in a complete tree. */
 
 /* ff_dtt_walk (declared in farfield_plan.h) on trees that are held in part: the points of every target
- * leaf in the range must be held, and of every source leaf that has a near target (t_mask not 0); else, and on
- * opening a FF_NODE_CUT, FF_E_INTERNAL. */
+ * leaf in the range must be held, and of every source leaf that has a near target (t_mask not 0); else, and
+ * on opening a FF_NODE_CUT, FF_E_INTERNAL. */
 
 /* What every walk checks first: FF_E_ARG unless theta is finite and >= 0, the dimensions agree and
  * 0 <= t_begin <= t_end <= targets->n_points.                                                          Local
@@ -39,9 +39,9 @@ void ff_dtt_count(const ff_tree *targets, const ff_tree *sources, const ff_dtt_l
                   int64_t t_begin, int64_t t_end, ff_dtt_counts *add_to);
 
 /* Counts over [t_begin, t_end), OpenMP-parallel, nothing kept. work (may be NULL) [n_blocks]: evaluations a
- * block (blocks of ff_topo_blocks(n, leaf, max(FF_BLOCK_POINTS, leaf)) that lie inside the range, in order;
- * pairs of nodes above blocks are left out of work, but with expand_far their evaluations are counted where
- * the targets are). Local */
+ * block, for disjoint subtrees in order, usually those of ff_topo_blocks(n, leaf, max(FF_BLOCK_POINTS,
+ * leaf)). Pairs of nodes above blocks are left out of work, but with expand_far their evaluations are counted
+ * where the targets are. Local */
 ff_status ff_dtt_count_range(const ff_tree *targets, const ff_tree *sources, double theta, bool expand_far,
                              int64_t t_begin, int64_t t_end, ff_dtt_counts *counts, const ff_subtree *blocks,
                              int64_t n_blocks, int64_t *work);

@@ -318,36 +318,41 @@ static int64_t evaluations(const ff_dtt_counts *c)
 }
 
 /* Work of blocks: each block's own count, minus far pairs of nodes above it unless they are expanded. */
+static void check_work(const ff_tree *t, int64_t largest, bool expand)
+{
+    ff_subtree *block;
+    int64_t n_blocks, sum = 0, far_above = 0, n = t->n_points, work[200];
+    must(ff_topo_blocks(n, t->leaf_size, largest, &block, &n_blocks));
+    assert_in_range(n_blocks, 2, 200);
+    ff_dtt_counts all, own;
+    must(ff_dtt_count_range(t, t, 1.0, expand, 0, n, &all, block, n_blocks, work));
+    records whole = walk(t, t, 1.0, 0, n);
+    for (int64_t i = 0; i < whole.n; i++)
+        far_above += t->count[whole.r[i].t] > largest && t->count[whole.r[i].t] > t->leaf_size;
+    for (int64_t b = 0; b < n_blocks; b++) {
+        int64_t begin = block[b].start, end = begin + block[b].count;
+        sum += work[b];
+        if (!expand) continue;
+        must(ff_dtt_count_range(t, t, 1.0, true, begin, end, &own, NULL, 0, NULL));
+        assert_int_equal(work[b], evaluations(&own));
+    }
+    assert_int_equal(sum, evaluations(&all) - (expand ? 0 : far_above));
+    assert_true(expand || t->leaf_size > 1 || largest > 100 || far_above > 0);
+    ff_free(whole.r);
+    ff_free(block);
+}
+
 static void work_of_blocks_adds_up(void **state)
 {
     (void)state;
-    enum { N = 3000 };
     static const int leaves[] = {1, 4, 64};
-    for (int k = 0; k < 6; k++) {
-        bool expand = k % 2;
-        cloud c = make(POINTS_SPHERE, N, 3, leaves[k / 2], SEED);
-        ff_subtree *block;
-        int64_t n_blocks, sum = 0, far_above = 0, work[200];
-        must(ff_topo_blocks(N, c.tree->leaf_size, leaves[k / 2] > 32 ? 64 : 32, &block, &n_blocks));
-        assert_in_range(n_blocks, 10, 200);
-        ff_dtt_counts all, own;
-        must(ff_dtt_count_range(c.tree, c.tree, 1.0, expand, 0, N, &all, block, n_blocks, work));
-        records whole = walk(c.tree, c.tree, 1.0, 0, N);
-        for (int64_t i = 0; i < whole.n; i++)
-            far_above += c.tree->count[whole.r[i].t] > (leaves[k / 2] > 32 ? 64 : 32);
-        for (int64_t b = 0; b < n_blocks; b++) {
-            sum += work[b];
-            if (!expand) continue;
-            must(ff_dtt_count_range(c.tree, c.tree, 1.0, true, block[b].start,
-                                    block[b].start + block[b].count, &own, NULL, 0, NULL));
-            assert_int_equal(work[b], evaluations(&own));
-        }
-        assert_int_equal(sum, evaluations(&all) - (expand ? 0 : far_above));
-        assert_true(expand || leaves[k / 2] > 1 || far_above > 0);
-        ff_free(whole.r);
-        ff_free(block);
+    omp_set_num_threads(3);
+    for (int k = 0; k < 12; k++) {
+        cloud c = make(POINTS_SPHERE, 3000, 3, leaves[k / 4], SEED);
+        check_work(c.tree, k % 2 ? 32 : 500, k / 2 % 2); /* 500: blocks that span tasks */
         drop(&c);
     }
+    omp_set_num_threads(1);
 }
 
 static void threads_leave_counts_unchanged(void **state)
