@@ -1,4 +1,6 @@
 /* Vectors of 8 floats: AVX2 with fused multiply-add. Interface and convention: ff_vec_plain.h. */
+#include "ff_vec_bundle.h"
+
 #include <immintrin.h>
 
 typedef __m256 vr;
@@ -34,7 +36,7 @@ static inline vr v_sqrt(vr x)
     return _mm256_sqrt_ps(x);
 }
 
-static inline __attribute__((always_inline)) void v_transpose(vr t[8])
+INLINE void v_transpose(vr t[8])
 {
     vr a[8], b[8];
     for (int i = 0; i < 4; i++) { /* pairs of rows interleaved */

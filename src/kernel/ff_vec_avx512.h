@@ -1,4 +1,6 @@
 /* Vectors of 16 floats: AVX-512. Interface and convention: ff_vec_plain.h. */
+#include "ff_vec_bundle.h"
+
 #include <immintrin.h>
 
 typedef __m512 vr;
@@ -34,7 +36,7 @@ static inline vr v_sqrt(vr x)
     return _mm512_sqrt_ps(x);
 }
 
-static inline __attribute__((always_inline)) void v_transpose(vr t[16])
+INLINE void v_transpose(vr t[16])
 {
     vr a[16], b[16];
     for (int i = 0; i < 8; i++) { /* pairs of rows interleaved */

@@ -1,6 +1,8 @@
 /* Vectors of FF_W reals in the compilers' own vector language: any processor, no fused multiply-add (v_fma
  * rounds twice). Includer defines real and FF_W. Convention of all ff_vec_*.h: v_max(bound, x) and
  * v_min(bound, x) return x where x is NaN, so a clamp never hides one. */
+#include "ff_vec_bundle.h"
+
 #include <math.h>
 
 typedef real vr __attribute__((vector_size(sizeof(real) * FF_W), may_alias));
