@@ -83,7 +83,7 @@ ff_status app_boundaries_read(const ff_app *app, app_boundary **out, int *n)
     if (!made && n_files == 0)
         return ff_fail(FF_E_ARG, "command line: no boundary, expected [NAME=]MESH... or --case car:S");
     *n = made ? 3 : n_files;
-    FF_TRY(ff_agree(app->comm, FF_NEW0(b, *n)));
+    FF_TRY(FF_NEW0_ALL(app->comm, b, *n));
     FF_GO(made ? make_case(app, b) : read_files(app, b, n_files));
     FF_GO(examine(app, b, *n));
 done:

@@ -131,8 +131,8 @@ static ff_status bench_globe(ff_app *app)
     FF_TRY(ff_agree(app->comm,
                     ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
-    FF_GO(ff_agree(app->comm, FF_NEW(t_s, repeat + 2)));
-    FF_GO(ff_agree(app->comm, FF_NEW(out, cs->source[0].n * 4 + 1)));
+    FF_GO(FF_NEW_ALL(app->comm, t_s, repeat + 2));
+    FF_GO(FF_NEW_ALL(app->comm, out, cs->source[0].n * 4 + 1));
     ff_mem_reset_peak();
     for (int k = -1; k < repeat; k++) { /* -1: warms up */
         FF_GO(ff_comm_barrier(app->comm));
@@ -176,7 +176,7 @@ static ff_status bench_plan(ff_app *app)
     bool wide = strcmp(ff_config_string(c, "bench.config"), "wide") == 0;
     FF_TRY(ff_agree(app->comm, ff_model_random(config_json(wide), 1, &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
-    FF_GO(ff_agree(app->comm, FF_NEW(t_s, repeat + 1)));
+    FF_GO(FF_NEW_ALL(app->comm, t_s, repeat + 1));
     for (int k = -1; k < repeat; k++) {
         ff_eval_destroy(&e);
         FF_GO(ff_comm_barrier(app->comm));

@@ -281,7 +281,7 @@ static ff_status distribution(ff_app *app, const plan_set *p)
                         ff_let_figures(p->let, p->n, p->need, p->weight, p->theta, p->expand_far, &mine)));
     }
     ff_phase_begin("distribution");
-    FF_GO(ff_agree(app->comm, FF_NEW0(row, n > 0 ? n : size)));
+    FF_GO(FF_NEW0_ALL(app->comm, row, n > 0 ? n : size));
     if (n > 0)
         FF_GO(ff_dist_study(p->let, p->n, p->need, p->weight, p->theta, p->expand_far, n, row));
     else

@@ -181,7 +181,7 @@ static ff_status evaluate(predict *p)
     FF_TRY(ff_eval_create(p->app->comm, p->c, &opts, &p->e));
     p->n_rows = ff_eval_n_targets_home(p->e);
     if (ff_config_bool(c, "predict.dry_run")) return predict_dry_run(p);
-    FF_TRY(ff_agree(p->app->comm, FF_NEW(p->rows, p->n_rows * p->n_comp + 1)));
+    FF_TRY(FF_NEW_ALL(p->app->comm, p->rows, p->n_rows * p->n_comp + 1));
     FF_TRY(ff_eval_run(p->e, p->rows));
     FF_TRY(dist_table(p->app, p->e));
     int64_t k = ff_config_int(c, "predict.check");

@@ -32,7 +32,7 @@ ff_status dist_table(ff_app *app, const ff_eval *e)
     int size = app->comm->size, layers = ff_eval_n_layers(e);
     const ff_eval_stats *s = ff_eval_get_stats(e);
     rank_row mine = {s->dist, s->bytes_sent, s->pairs, s->t_exchange_s, s->t_wait_s}, *all = NULL;
-    FF_TRY(ff_agree(app->comm, FF_NEW(all, size)));
+    FF_TRY(FF_NEW_ALL(app->comm, all, size));
     FF_GO(ff_comm_allgather(app->comm, &mine, sizeof mine, all));
     double work = 0, most = 0, hidden = 100;
     ff_info("rank     points   near pairs  far evals  peers  MB sent a layer  hidden %%");

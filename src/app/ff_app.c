@@ -83,7 +83,7 @@ ff_status ff_app_read_text(ff_comm *comm, const char *path, int64_t max_bytes, c
     }
     FF_GO(ff_agree(comm, st));
     FF_GO(ff_comm_bcast(comm, n, sizeof *n, 0));
-    FF_GO(ff_agree(comm, FF_NEW0(*text, *n + 1)));
+    FF_GO(FF_NEW0_ALL(comm, *text, *n + 1));
     if (f != NULL && fread(*text, 1, (size_t)*n, f) != (size_t)*n)
         st = ff_fail(FF_E_IO, "%s: reading failed: %s", path, strerror(errno));
     FF_GO(ff_agree(comm, st));

@@ -106,7 +106,7 @@ static ff_status check_field(predict *p, int at, int comp, const char *name, con
                              const double *exact, int64_t k)
 {
     double *err = NULL, top = 0;
-    FF_TRY(ff_agree(p->app->comm, FF_NEW(err, k + 1)));
+    FF_TRY(FF_NEW_ALL(p->app->comm, err, k + 1));
     for (int64_t i = 0; i < k; i++) {
         double e2 = 0, v2 = 0;
         for (int d = 0; d < comp; d++) {

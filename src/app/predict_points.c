@@ -64,7 +64,7 @@ static ff_status route_build(ff_comm *comm, const ff_mesh *m, point_route *r)
     }
     FF_GO(ff_comm_alltoall_counts(comm, r->send, r->recv));
     for (int k = 0; k < comm->size; k++) r->n_recv += (int64_t)r->recv[k];
-    FF_GO(ff_agree(comm, FF_NEW(r->slot, r->n_recv + 1)));
+    FF_GO(FF_NEW_ALL(comm, r->slot, r->n_recv + 1));
     FF_GO(move(comm, r->send, r->recv, sizeof *gid, gid, r->slot));
     for (int64_t i = 0; i < r->n_recv; i++) r->slot[i] -= ff_share_begin(n_all, comm->rank, comm->size);
 done:

@@ -41,7 +41,7 @@ ff_status verify_geometry(verify *v)
     for (int i = 0; i < c->n_sources; i++) {
         const ff_source *s = &c->source[i];
         double *x = NULL;
-        FF_TRY(ff_agree(v->app->comm, FF_NEW(x, s->n * dim + 1)));
+        FF_TRY(FF_NEW_ALL(v->app->comm, x, s->n * dim + 1));
         for (int64_t k = 0; k < s->n * dim; k++) x[k] = (double)s->x32[k];
         ff_status st = compare_geometry(v, i, "centroids", x, dim, 0, false);
         ff_free(x);
@@ -373,7 +373,7 @@ ff_status verify_trees_and_plans(verify *v, const ff_eval *e)
     ff_status st = FF_OK;
     int n = v->g->c->n_sources;
     serial_tree *tree = NULL;
-    FF_GO(ff_agree(v->app->comm, FF_NEW0(tree, n + 1)));
+    FF_GO(FF_NEW0_ALL(v->app->comm, tree, n + 1));
     for (int i = 0; i <= n; i++) { /* tree[n]: prediction points */
         int name = i < n ? i : -1;
         FF_GO(ff_agree(v->app->comm, serial_build(v, name, &tree[i])));

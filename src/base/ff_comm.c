@@ -120,7 +120,7 @@ ff_status ff_comm_alltoallv(ff_comm *c, const void *send, const size_t *send_byt
 ff_status ff_comm_alltoall_counts(ff_comm *c, const size_t *send_bytes, size_t *recv_bytes)
 {
     size_t *each = NULL;
-    FF_TRY(ff_agree(c, FF_NEW(each, c->size)));
+    FF_TRY(FF_NEW_ALL(c, each, c->size));
     for (int r = 0; r < c->size; r++) each[r] = sizeof *each;
     ff_status st = c->ops->alltoallv(c, send_bytes, each, recv_bytes, each);
     ff_free(each);
@@ -152,4 +152,13 @@ ff_status ff_agree(ff_comm *c, ff_status mine)
     FF_TRY(c->ops->bcast(c, &word, sizeof word, (int)first));
     ff_error_set(word.text);
     return (ff_status)word.code;
+}
+
+ff_status ff_new_all(ff_comm *c, void *p_ptr, size_t n, size_t size, bool zero)
+{
+    void *p = zero ? ff_mem_alloc0(n, size) : ff_mem_alloc(n, size);
+    ff_status st = ff_agree(c, p != NULL ? FF_OK : FF_E_MEM);
+    if (st != FF_OK) FF_FREE(p);
+    memcpy(p_ptr, &p, sizeof p);
+    return st;
 }

@@ -6,7 +6,7 @@
 #ifndef FF_COMM_H
 #define FF_COMM_H
 
-#include "ff_status.h"
+#include "ff_mem.h"
 
 #include <stdbool.h>
 
@@ -76,5 +76,11 @@ ff_status ff_comm_exchange_end(ff_comm *c, ff_request **req); /* NULL request is
 
 /* The same status on all ranks: FF_OK if all are, else code and text of the lowest failing rank. */
 ff_status ff_agree(ff_comm *c, ff_status mine);
+
+/* An allocation on all ranks or on none: where one rank's fails, the others' are freed (p becomes NULL). n
+ * may differ between ranks. */
+#define FF_NEW_ALL(comm, p, n)  ff_new_all((comm), &(p), (size_t)(n), sizeof *(p), false)
+#define FF_NEW0_ALL(comm, p, n) ff_new_all((comm), &(p), (size_t)(n), sizeof *(p), true)
+ff_status ff_new_all(ff_comm *c, void *p_ptr, size_t n, size_t size, bool zero);
 
 #endif

@@ -21,7 +21,7 @@ void ff_exact_add(ff_exact *a, double v)
 ff_status ff_exact_allreduce(ff_comm *comm, ff_exact *a, int n)
 {
     int64_t *w = NULL;
-    FF_TRY(ff_agree(comm, FF_NEW(w, (size_t)n * WORDS + 1)));
+    FF_TRY(FF_NEW_ALL(comm, w, (size_t)n * WORDS + 1));
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < 3; k++) w[i * WORDS + k] = (int64_t)((a[i].sum >> (32 * k)) & 0xffffffff);
         w[i * WORDS + 3] = (int64_t)(a[i].sum >> 96); /* carries the sign */

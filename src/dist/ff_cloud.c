@@ -125,7 +125,7 @@ static ff_status travel(const ff_cloud *c, size_t row_bytes, bool to_own, const 
 {
     ff_status st = FF_OK;
     size_t *bytes = NULL, size = (size_t)c->comm->size;
-    FF_GO(ff_agree(c->comm, FF_NEW(bytes, 2 * size)));
+    FF_GO(FF_NEW_ALL(c->comm, bytes, 2 * size));
     for (size_t r = 0; r < size; r++) {
         bytes[r] = row_bytes * (to_own ? c->home_rows[r] : c->own_rows[r]);
         bytes[size + r] = row_bytes * (to_own ? c->own_rows[r] : c->home_rows[r]);

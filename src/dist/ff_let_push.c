@@ -141,7 +141,7 @@ ff_status ff_let_gather_bottom(const ff_let *let, size_t row_bytes, const void *
 {
     ff_comm *comm = let->cloud->comm;
     size_t *bytes = NULL;
-    FF_TRY(ff_agree(comm, FF_NEW0(bytes, comm->size)));
+    FF_TRY(FF_NEW0_ALL(comm, bytes, comm->size));
     for (int64_t b = 0; b < let->n_bottom; b++) bytes[let->bottom_owner[b]] += row_bytes;
     ff_status st = ff_comm_allgatherv(comm, own, bytes[comm->rank], all, bytes);
     ff_free(bytes);

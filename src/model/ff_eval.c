@@ -29,7 +29,7 @@ static ff_status pick_pairs(ff_eval *e)
 static ff_status make_clouds(ff_eval *e)
 {
     const ff_case *c = e->c;
-    FF_TRY(ff_agree(e->comm, FF_NEW0(e->cloud, e->n_cloud)));
+    FF_TRY(FF_NEW0_ALL(e->comm, e->cloud, e->n_cloud));
     for (int i = 0; i < e->n_cloud; i++) {
         bool source = i < e->n_src;
         FF_TRY(ff_cloud_create(e->comm, source ? c->source[i].x32 : c->target_x32,
@@ -229,7 +229,7 @@ ff_status ff_eval_create(ff_comm *comm, const ff_case *c, const ff_eval_opts *op
     double t0 = ff_now_s();
     *out = NULL;
     ff_eval *e = NULL;
-    FF_TRY(ff_agree(comm, FF_NEW0(e, 1)));
+    FF_TRY(FF_NEW0_ALL(comm, e, 1));
     e->comm = comm;
     e->c = c;
     e->opts = *opts;
@@ -323,7 +323,7 @@ static ff_status gather_picks(ff_eval *e, const int64_t *pick, int64_t k, double
 ff_status ff_eval_direct(ff_eval *e, const int64_t *pick, int64_t k, double *exact)
 {
     double *x = NULL;
-    FF_TRY(ff_agree(e->comm, FF_NEW(x, k * e->dim + 1)));
+    FF_TRY(FF_NEW_ALL(e->comm, x, k * e->dim + 1));
     ff_status st = gather_picks(e, pick, k, x);
     if (st == FF_OK)
         st = e->opts.f64 ? ff_eval_direct_f64(e, x, k, exact) : ff_eval_direct_f32(e, x, k, exact);

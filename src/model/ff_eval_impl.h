@@ -574,7 +574,7 @@ static ff_status compute(layer *l)
 {
     ff_eval *e = l->e;
     ff_let_transfer **transfer = NULL;
-    FF_TRY(ff_agree(e->comm, FF_NEW0(transfer, e->n_src + 1)));
+    FF_TRY(FF_NEW0_ALL(e->comm, transfer, e->n_src + 1));
     ff_phase_begin("pairs");
     double t0 = ff_now_s();
     ff_status st = exchange_begin(l, transfer);
@@ -601,7 +601,7 @@ static ff_status rows_home(const layer *l, int i, double *rows)
 {
     const ff_cloud *cloud = l->e->cloud[i];
     real *home = NULL;
-    FF_TRY(ff_agree(l->e->comm, FF_NEW(home, cloud->n_home * l->n_comp + 1)));
+    FF_TRY(FF_NEW_ALL(l->e->comm, home, cloud->n_home * l->n_comp + 1));
     ff_status st = ff_cloud_to_home(cloud, (size_t)l->n_comp * sizeof *home, l->out[i], home);
     for (int64_t k = 0; k < cloud->n_home * l->n_comp && st == FF_OK; k++) rows[k] = (double)home[k];
     ff_free(home);
@@ -613,7 +613,7 @@ static ff_status show_layer(const layer *l, int i)
     const ff_eval *e = l->e;
     double *rows = NULL;
     if (e->opts.layer == NULL) return FF_OK;
-    FF_TRY(ff_agree(e->comm, FF_NEW(rows, e->cloud[i]->n_home * l->n_comp + 1)));
+    FF_TRY(FF_NEW_ALL(e->comm, rows, e->cloud[i]->n_home * l->n_comp + 1));
     ff_status st = rows_home(l, i, rows);
     if (st == FF_OK) st = e->opts.layer(e->opts.ctx, l->index, l->final ? -1 : i, e->cloud[i]->n_home, rows);
     ff_free(rows);

@@ -257,7 +257,7 @@ static ff_status spread(ff_comm *comm, const char *path, ff_model **mp)
         head[1] = (*mp)->n_tensors;
     }
     FF_TRY(ff_comm_bcast(comm, head, sizeof head, 0));
-    FF_TRY(ff_agree(comm, FF_NEW0(json, head[0])));
+    FF_TRY(FF_NEW0_ALL(comm, json, head[0]));
     if (comm->rank == 0) memcpy(json, (*mp)->config->json, (size_t)head[0]);
     FF_GO(ff_comm_bcast(comm, json, (size_t)head[0], 0));
     if (comm->rank != 0) st = model_start(json, path, mp);
