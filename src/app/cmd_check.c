@@ -19,15 +19,17 @@ static void line(const char *what, int64_t n, const char *note)
     ff_print("  %-24s %12lld%s%s\n", what, (long long)n, note[0] != 0 ? "   " : "", note);
 }
 
-static void print_patches(const ff_mesh *m)
+static ff_status print_patches(const ff_mesh *m)
 {
-    if (m->n_patches < 2) return;
+    int64_t *n = NULL;
+    if (m->n_patches < 2) return FF_OK;
+    FF_TRY(FF_NEW(n, m->n_patches));
+    ff_mesh_patch_cells(m, n);
     ff_print("  patches\n");
-    for (int p = 0; p < m->n_patches; p++) {
-        int64_t n = 0;
-        for (int64_t c = 0; c < m->n_cells; c++) n += m->cell_patch[c] == p;
-        ff_print("    %-40s %10lld cells\n", m->patch_name[p], (long long)n);
-    }
+    for (int p = 0; p < m->n_patches; p++)
+        ff_print("    %-40s %10lld cells\n", m->patch_name[p], (long long)n[p]);
+    ff_free(n);
+    return FF_OK;
 }
 
 static void print_defects(const ff_mesh *m, const ff_mesh_stats *s)
@@ -66,7 +68,7 @@ static const char *side_of_normals(const ff_mesh *m, const ff_mesh_stats *s)
                          : ", counter-clockwise: normals point inwards";
 }
 
-static void print_report(const char *path, const ff_mesh *m, const ff_mesh_stats *s)
+static ff_status print_report(const char *path, const ff_mesh *m, const ff_mesh_stats *s)
 {
     bool curve = m->dim == 2;
     double v = sqrt(s->vector_area[0] * s->vector_area[0] + s->vector_area[1] * s->vector_area[1] +
@@ -83,8 +85,9 @@ static void print_report(const char *path, const ff_mesh *m, const ff_mesh_stats
              curve ? "length" : "area",
              s->closed && v > 1e-6 * s->area ? ": closed, but winding is not consistent" : "");
     ff_print("  %-24s %.9g%s\n", curve ? "enclosed area" : "volume", s->volume, side_of_normals(m, s));
-    print_patches(m);
+    FF_TRY(print_patches(m));
     print_defects(m, s);
+    return FF_OK;
 }
 
 static void json_report(ff_json *j, const char *path, const ff_mesh_stats *s)
@@ -180,7 +183,7 @@ static ff_status check_file(ff_app *app, const char *path, int64_t *defects)
     const char *json = ff_config_string(c, "write.json");
     FF_TRY(ff_mesh_read(path, &opts, &m));
     FF_GO(ff_mesh_measure(m, &s));
-    if (json == NULL || strcmp(json, "-") != 0) print_report(path, m, &s);
+    if (json == NULL || strcmp(json, "-") != 0) FF_GO(print_report(path, m, &s));
     ff_mesh_warn_units(path, &s);
     json_report(&app->json, path, &s);
     *defects += n_defects(&s);

@@ -1,19 +1,12 @@
 /* farfield info: what a file holds. Rank 0 works; the others wait for its verdict. */
 #include "ff_app.h"
+#include "ff_extract.h"
 #include "ff_h5.h"
 #include "ff_model.h"
 
 #include <string.h>
 
 /* ---- meshes ---- */
-
-static int64_t cells_of_patch(const ff_mesh *m, int p)
-{
-    int64_t n = 0;
-    if (m->cell_patch == NULL) return m->n_cells;
-    for (int64_t c = 0; c < m->n_cells; c++) n += m->cell_patch[c] == p;
-    return n;
-}
 
 static void json_fields(ff_json *j, const char *key, const ff_field_set *s)
 {
@@ -27,7 +20,8 @@ static void json_fields(ff_json *j, const char *key, const ff_field_set *s)
     ff_json_close(j);
 }
 
-static void json_mesh(ff_json *j, const ff_mesh *m, const ff_mesh_stats *s)
+/* patch_cells [n_patches] */
+static void json_mesh(ff_json *j, const ff_mesh *m, const ff_mesh_stats *s, const int64_t *patch_cells)
 {
     ff_json_string(j, "kind", "mesh");
     ff_json_int(j, "dimensions", m->dim);
@@ -50,7 +44,7 @@ static void json_mesh(ff_json *j, const ff_mesh *m, const ff_mesh_stats *s)
     for (int p = 0; p < m->n_patches; p++) {
         ff_json_open(j, NULL, '{');
         ff_json_string(j, "name", m->patch_name[p]);
-        ff_json_int(j, "cells", cells_of_patch(m, p));
+        ff_json_int(j, "cells", patch_cells[p]);
         ff_json_close(j);
     }
     ff_json_close(j);
@@ -65,7 +59,7 @@ static void print_fields(const char *what, const ff_field_set *s)
                  s->field[i].n_comp == 1 ? "" : "s");
 }
 
-static void print_mesh(const char *path, const ff_mesh *m, const ff_mesh_stats *s)
+static void print_mesh(const char *path, const ff_mesh *m, const ff_mesh_stats *s, const int64_t *patch_cells)
 {
     ff_print("%s: %s\n", path, m->dim == 3 ? "surface" : "curve");
     ff_print("  points             %lld (%lld duplicate, %lld unused)\n", (long long)s->points,
@@ -78,7 +72,7 @@ static void print_mesh(const char *path, const ff_mesh *m, const ff_mesh_stats *
              s->hi[0], s->hi[1], s->hi[2]);
     for (int p = 0; p < m->n_patches; p++)
         ff_print("  %-18s %s, %lld cells\n", p == 0 ? "patches" : "", m->patch_name[p],
-                 (long long)cells_of_patch(m, p));
+                 (long long)patch_cells[p]);
     print_fields("cell data", &m->cell_data);
     print_fields("point data", &m->point_data);
 }
@@ -88,12 +82,16 @@ static ff_status info_mesh(ff_app *app, const char *path, bool json)
     ff_status st = FF_OK;
     ff_mesh *m = NULL;
     ff_mesh_stats s;
+    int64_t *patch_cells = NULL;
     ff_read_opts opts = ff_app_read_opts(app);
     FF_TRY(ff_mesh_read(path, &opts, &m));
     FF_GO(ff_mesh_measure(m, &s));
-    json_mesh(&app->json, m, &s);
-    if (!json) print_mesh(path, m, &s);
+    FF_GO(FF_NEW(patch_cells, m->n_patches));
+    ff_mesh_patch_cells(m, patch_cells);
+    json_mesh(&app->json, m, &s, patch_cells);
+    if (!json) print_mesh(path, m, &s, patch_cells);
 done:
+    ff_free(patch_cells);
     ff_mesh_destroy(&m);
     return st;
 }
@@ -184,6 +182,7 @@ static ff_status info_origin(ff_app *app, const ff_h5 *f, bool json)
     if (!json) ff_print("%s: written by farfield %s\n", ff_h5_path(f), text);
     FF_GO(ff_h5_list(f, "/farfield", &name, &n));
     for (int i = 0; i < n; i++) {
+        if (strcmp(name[i], "version") == 0) continue;
         FF_FREE(text);
         (void)snprintf(path, sizeof path, "/farfield/%s", name[i]);
         FF_GO(ff_h5_read_text(f, path, &text));

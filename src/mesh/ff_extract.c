@@ -142,3 +142,9 @@ done:
     *out = x.out;
     return st;
 }
+
+void ff_mesh_patch_cells(const ff_mesh *m, int64_t *n_cells)
+{
+    for (int p = 0; p < m->n_patches; p++) n_cells[p] = m->cell_patch == NULL ? m->n_cells : 0;
+    for (int64_t c = 0; m->cell_patch != NULL && c < m->n_cells; c++) n_cells[m->cell_patch[c]]++;
+}

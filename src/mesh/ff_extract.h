@@ -1,4 +1,4 @@
-/* Part of a mesh as a mesh of its own. */
+/* Parts of a mesh: how large its patches are, and some cells as a mesh of their own. */
 #ifndef FF_EXTRACT_H
 #define FF_EXTRACT_H
 
@@ -10,5 +10,8 @@
  * owned by the caller.      Local */
 ff_status ff_mesh_extract(const ff_mesh *m, const uint8_t *keep, const uint8_t *flip, const int64_t *weld,
                           ff_mesh **out);
+
+/* Cells of each patch: n_cells [m->n_patches].                                                           Local */
+void ff_mesh_patch_cells(const ff_mesh *m, int64_t *n_cells);
 
 #endif
