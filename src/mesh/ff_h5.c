@@ -6,6 +6,14 @@
 #include <errno.h>
 #include <string.h>
 
+/* After a write failed (full disk) HDF5 1.10 cannot close the file, and its own clean-up at exit or in MPI_Finalize
+ * crashes on it. So the library is started here, before MPI is, without either clean-up: we close every file. */
+__attribute__((constructor)) static void start_library(void)
+{
+    (void)H5dont_atexit();
+    (void)H5open();
+}
+
 static ff_h5_access access_hook;
 static bool have_hook;
 
@@ -203,6 +211,7 @@ static ff_status h5_enter(ff_comm *comm, const char *path, bool writing, ff_h5 *
     ff_h5 *f = NULL;
     ff_status st = h5_new(with, path, &f);
     if (st == FF_OK) st = writing ? ff_io_fault(path) : with->rank == 0 ? check_signature(path) : FF_OK;
+    st = ff_agree(with, st); /* the properties hold a communicator of their own, made by all ranks */
     if (st == FF_OK) st = access_props(shared, writing, &fapl);
     if (st == FF_OK && shared) st = transfer_props(f);
     st = ff_agree(with, st);

@@ -139,8 +139,10 @@ static ff_status transfer_rows(const ff_h5 *f, transfer *t)
     if (st == FF_OK) st = transfer_check(f, t);
     st = ff_agree(f->comm, st);
     if (st == FF_OK) st = transfer_run(f, t);
-    if (t->d >= 0) (void)H5Dclose(t->d);
-    return st;
+    /* Closing writes what the library still holds of the dataset: on a full disk it is this that fails. */
+    if (t->d >= 0 && H5Dclose(t->d) < 0 && st == FF_OK && t->in != NULL)
+        st = ff_h5_fail(f, FF_E_IO, t->name, "writing failed");
+    return t->in != NULL ? ff_agree(f->comm, st) : st;
 }
 
 ff_status ff_h5_read(const ff_h5 *f, const char *dataset, ff_h5_type t, int64_t row0, int64_t n_rows,
@@ -217,7 +219,7 @@ ff_status ff_h5_write_text(ff_h5 *f, const char *dataset, const char *text)
         hid_t sel = f->comm->rank == 0 ? all : none;
         if (d < 0 || H5Dwrite(d, type, sel, sel, f->dxpl, text) < 0)
             st = ff_h5_fail(f, FF_E_IO, dataset, "writing failed");
-        if (d >= 0) (void)H5Dclose(d);
+        if (d >= 0 && H5Dclose(d) < 0 && st == FF_OK) st = ff_h5_fail(f, FF_E_IO, dataset, "writing failed");
         (void)H5Sclose(all);
         (void)H5Sclose(none);
         st = ff_agree(f->comm, st);

@@ -71,8 +71,8 @@ static ff_status deal_rows(scatter *s, const void *src, int64_t n, size_t row_by
 {
     int rank = s->comm->rank, size = s->comm->size;
     int64_t mine = ff_share_begin(n, rank + 1, size) - ff_share_begin(n, rank, size);
-    void *out = ff_mem_alloc((size_t)mine, row_bytes);
-    FF_TRY(ff_agree(s->comm, out != NULL ? FF_OK : FF_E_MEM));
+    void *out = NULL;
+    FF_TRY(ff_new_all(s->comm, &out, (size_t)mine, row_bytes, false));
     memcpy(out_ptr, &out, sizeof out);
     for (int r = 0; r < size; r++)
         s->send[r] = src != NULL
@@ -92,7 +92,7 @@ static ff_status deal_off(scatter *s)
         size_of[c] = s->whole->cell_off[c + 1] - s->whole->cell_off[c];
     FF_GO(ff_agree(s->comm, st));
     FF_GO(deal_rows(s, size_of, s->h.n_cells, sizeof *size_of, &mine));
-    FF_GO(ff_agree(s->comm, FF_NEW0(s->m->cell_off, s->m->n_cells + 1)));
+    FF_GO(FF_NEW0_ALL(s->comm, s->m->cell_off, s->m->n_cells + 1));
     for (int64_t c = 0; c < s->m->n_cells; c++) s->m->cell_off[c + 1] = s->m->cell_off[c] + mine[c];
 done:
     ff_free(size_of);
@@ -110,7 +110,7 @@ static ff_status deal_cells(scatter *s)
     m->n_cells = ff_share_begin(s->h.n_cells, rank + 1, size) - m->cell_begin;
     FF_TRY(deal_off(s));
     int64_t n = m->cell_off != NULL ? m->cell_off[m->n_cells] : m->dim * m->n_cells;
-    FF_TRY(ff_agree(s->comm, FF_NEW(m->cell_pts, n)));
+    FF_TRY(FF_NEW_ALL(s->comm, m->cell_pts, n));
     for (int r = 0; r < size; r++) {
         int64_t a = ff_share_begin(s->h.n_cells, r, size), b = ff_share_begin(s->h.n_cells, r + 1, size);
         int64_t entries = w == NULL             ? 0

@@ -58,7 +58,7 @@ static void clean_name(rs_data *d, rs_field *f, const char *given)
 static ff_status place(ff_comm *comm, int64_t n, int64_t *before, int64_t *all)
 {
     int64_t *each = NULL;
-    FF_TRY(ff_agree(comm, FF_NEW(each, comm->size)));
+    FF_TRY(FF_NEW_ALL(comm, each, comm->size));
     ff_status st = ff_comm_allgather(comm, &n, sizeof n, each);
     *before = *all = 0;
     for (int i = 0; i < comm->size; i++) {
@@ -246,11 +246,11 @@ static ff_status places(rs_data *d)
 static ff_status take_texts(rs_data *d)
 {
     const ff_result *r = d->r;
-    FF_TRY(ff_agree(d->comm, FF_NEW0(d->text, r->n_texts)));
+    FF_TRY(FF_NEW0_ALL(d->comm, d->text, r->n_texts));
     for (int i = 0; i < r->n_texts; i++) {
         int64_t n = d->comm->rank == 0 ? (int64_t)strlen(r->text[i].text) + 1 : 0;
         FF_TRY(ff_comm_bcast(d->comm, &n, sizeof n, 0));
-        FF_TRY(ff_agree(d->comm, FF_NEW(d->text[i], n)));
+        FF_TRY(FF_NEW_ALL(d->comm, d->text[i], n));
         if (d->comm->rank == 0) memcpy(d->text[i], r->text[i].text, (size_t)n);
         FF_TRY(ff_comm_bcast(d->comm, d->text[i], (size_t)n, 0));
     }
@@ -269,7 +269,7 @@ static ff_status choose_float(rs_data *d)
 
 ff_status rs_xyz_f32(const rs_data *d, float **out)
 {
-    FF_TRY(FF_NEW(*out, 3 * d->n_own));
+    FF_TRY(FF_NEW_ALL(d->comm, *out, 3 * d->n_own));
     for (int64_t i = 0; i < 3 * d->n_own; i++) (*out)[i] = (float)d->xyz[i];
     return FF_OK;
 }

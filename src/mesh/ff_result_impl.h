@@ -35,7 +35,7 @@ typedef struct rs_data {
     char *patch_names; /* a line each, NULL: at most one patch */
 } rs_data;
 
-/* float32 copy of xyz [n_own][3], owned by the caller. */
+/* float32 copy of xyz [n_own][3], owned by the caller. Collective */
 ff_status rs_xyz_f32(const rs_data *d, float **out);
 
 ff_status rs_write_vtkhdf(const rs_data *d); /* Collective, as all writers */

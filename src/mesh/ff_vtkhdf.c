@@ -8,8 +8,9 @@
 
 static const int64_t zero_off[1];
 
-static const char *dataset_of(char *buf, size_t n, int k, const char *what)
+static const char *dataset_of(char *buf, size_t n, const vtkhdf_layout *l, int k, const char *what)
 {
+    if (l->head.plain) return what[0] == 'O' ? "/cells/offsets" : "/cells/connectivity";
     (void)snprintf(buf, n, "/VTKHDF/%s/%s", vtkhdf_kind[k], what);
     return buf;
 }
@@ -46,9 +47,9 @@ static ff_status read_offsets(const ff_h5 *f, ff_comm *comm, const vtkhdf_layout
     r->first_part = some ? part_of(l, k, r->begin) : 0;
     r->last_part = some ? part_of(l, k, r->end - 1) : -1;
     r->n_off = r->end - r->begin + r->last_part - r->first_part + 1;
-    FF_TRY(ff_agree(comm, FF_NEW(r->off, r->n_off)));
+    FF_TRY(FF_NEW_ALL(comm, r->off, r->n_off));
     int64_t row0 = some ? l->head.off_row0[k] + r->begin + r->first_part : 0;
-    return ff_h5_read(f, dataset_of(name, sizeof name, k, "Offsets"), FF_H5_I64, row0, r->n_off, r->off);
+    return ff_h5_read(f, dataset_of(name, sizeof name, l, k, "Offsets"), FF_H5_I64, row0, r->n_off, r->off);
 }
 
 /* Cuts the entries into parts and checks what makes the ids of all cells one run: offsets start at 0 and end
@@ -85,8 +86,8 @@ static ff_status read_conn(const ff_h5 *f, ff_comm *comm, const vtkhdf_layout *l
                            ff_pd_piece *piece)
 {
     char name[64];
-    FF_TRY(ff_agree(comm, FF_NEW(r->conn, r->n_conn)));
-    FF_TRY(ff_h5_read(f, dataset_of(name, sizeof name, k, "Connectivity"), FF_H5_I64,
+    FF_TRY(FF_NEW_ALL(comm, r->conn, r->n_conn));
+    FF_TRY(ff_h5_read(f, dataset_of(name, sizeof name, l, k, "Connectivity"), FF_H5_I64,
                       r->n_conn > 0 ? l->head.conn_row0[k] + r->conn0 : 0, r->n_conn, r->conn));
     int64_t at = 0;
     for (int64_t p = 0; p < l->head.n_parts; p++) {
@@ -112,8 +113,9 @@ static ff_status read_points(const ff_h5 *f, ff_comm *comm, const vtkhdf_layout 
 {
     m->n_points = n;
     m->points_float32 = l->head.points_float32;
-    FF_TRY(ff_agree(comm, FF_NEW(m->points, 3 * n)));
-    return ff_h5_read(f, "/VTKHDF/Points", FF_H5_F64, l->head.point_row0 + begin, n, m->points);
+    FF_TRY(FF_NEW_ALL(comm, m->points, 3 * n));
+    return ff_h5_read(f, l->head.plain ? "/points" : "/VTKHDF/Points", FF_H5_F64, l->head.point_row0 + begin,
+                      n, m->points);
 }
 
 /* Rows [begin, begin + n) of every point or cell field. */

@@ -23,7 +23,7 @@ typedef struct vtkhdf_layout {
         int64_t n_parts, n_fields, n_names; /* n_names: bytes of patch_names with its NUL */
         int64_t point_row0, off_row0[FF_PD_KINDS], conn_row0[FF_PD_KINDS];
         int64_t n_points, n_cells[FF_PD_KINDS], n_conn[FF_PD_KINDS]; /* sums over the parts */
-        bool points_float32;
+        bool points_float32, plain; /* plain: our own .h5 layout instead of VTKHDF */
     } head;
     vtkhdf_part *part;
     vtkhdf_field *field;
@@ -31,6 +31,7 @@ typedef struct vtkhdf_layout {
 } vtkhdf_layout;
 
 extern const char *const vtkhdf_kind[FF_PD_KINDS]; /* names of the groups, in the order of ff_pd_name */
+#define VTKHDF_PLAIN "farfield surface 1"          /* root attribute "format" of a plain .h5 */
 
 ff_status vtkhdf_layout_read(const ff_h5 *f, int64_t step, vtkhdf_layout *out); /* Local: f opened alone */
 ff_status vtkhdf_layout_bcast(ff_comm *comm, vtkhdf_layout *l); /* from rank 0        Collective */

@@ -19,6 +19,17 @@ void vtkhdf_layout_free(vtkhdf_layout *l)
 
 /* ---- what kind of file is it ---- */
 
+static ff_status is_plain(const ff_h5 *f, bool *plain)
+{
+    char *format = NULL;
+    *plain = false;
+    if (ff_h5_exists(f, "/VTKHDF") || !ff_h5_attr_exists(f, "/", "format")) return FF_OK;
+    FF_TRY(ff_h5_attr_read_text(f, "/", "format", &format));
+    *plain = strcmp(format, VTKHDF_PLAIN) == 0;
+    ff_free(format);
+    return FF_OK;
+}
+
 static ff_status check_type(const ff_h5 *f)
 {
     char *type = NULL;
@@ -198,10 +209,21 @@ static ff_status read_kind(const ff_h5 *f, const step_place *p, int k, vtkhdf_la
     return check_rows(f, k, "Connectivity", l->head.conn_row0[k], l->head.n_conn[k]);
 }
 
+static ff_status check_points(const ff_h5 *f, const char *name, vtkhdf_layout *l)
+{
+    ff_h5_shape s;
+    FF_TRY(ff_h5_shape_of(f, name, &s));
+    if (s.row_len != 3 || s.dim[0] < l->head.point_row0 + l->head.n_points)
+        return ff_fail(FF_E_INPUT, "%s: %s has %lld rows of %lld, expected %lld rows of 3", ff_h5_path(f),
+                       name, (long long)s.dim[0], (long long)s.row_len,
+                       (long long)(l->head.point_row0 + l->head.n_points));
+    l->head.points_float32 = s.kind == FF_H5_FLOAT && s.elem_bytes == 4 && l->head.n_points > 0;
+    return FF_OK;
+}
+
 static ff_status read_parts(const ff_h5 *f, const step_place *p, vtkhdf_layout *l)
 {
     const int64_t stride = sizeof *l->part / sizeof(int64_t);
-    ff_h5_shape s;
     if (l->head.n_parts > 1 << 22)
         return ff_fail(FF_E_INPUT, "%s: %lld parts, expected at most 2^22", ff_h5_path(f),
                        (long long)l->head.n_parts);
@@ -209,34 +231,49 @@ static ff_status read_parts(const ff_h5 *f, const step_place *p, vtkhdf_layout *
     FF_TRY(read_counts(f, "/VTKHDF/NumberOfPoints", p->part0, l->head.n_parts, &l->part[0].n_points, stride));
     for (int64_t i = 0; i < l->head.n_parts; i++) l->head.n_points += l->part[i].n_points;
     for (int k = 0; k < FF_PD_KINDS; k++) FF_TRY(read_kind(f, p, k, l));
-    FF_TRY(ff_h5_shape_of(f, "/VTKHDF/Points", &s));
-    if (s.row_len != 3 || s.dim[0] < l->head.point_row0 + l->head.n_points)
-        return ff_fail(FF_E_INPUT, "%s: Points has %lld rows of %lld, expected %lld rows of 3", ff_h5_path(f),
-                       (long long)s.dim[0], (long long)s.row_len,
-                       (long long)(l->head.point_row0 + l->head.n_points));
-    l->head.points_float32 = s.kind == FF_H5_FLOAT && s.elem_bytes == 4 && l->head.n_points > 0;
-    return FF_OK;
+    return check_points(f, "/VTKHDF/Points", l);
+}
+
+/* Our own .h5: one part, all cells of one kind. */
+static ff_status read_plain(const ff_h5 *f, vtkhdf_layout *l)
+{
+    ff_h5_shape points, off, conn;
+    int64_t dim;
+    FF_TRY(ff_h5_attr_read(f, "/", "dim", FF_H5_I64, 1, &dim));
+    FF_TRY(ff_h5_shape_of(f, "/points", &points));
+    FF_TRY(ff_h5_shape_of(f, "/cells/offsets", &off));
+    FF_TRY(ff_h5_shape_of(f, "/cells/connectivity", &conn));
+    if (off.row_len != 1 || conn.row_len != 1 || off.dim[0] < 1)
+        return ff_fail(FF_E_INPUT, "%s: cells: expected rows of one number", ff_h5_path(f));
+    int k = dim == 3 ? FF_PD_POLYS : dim == 2 ? FF_PD_LINES : FF_PD_VERTS;
+    FF_TRY(FF_NEW0(l->part, 2));
+    l->head.plain = true;
+    l->head.n_parts = 1;
+    l->head.n_points = l->part->n_points = points.dim[0];
+    l->head.n_cells[k] = l->part->n_cells[k] = off.dim[0] - 1;
+    l->head.n_conn[k] = l->part->n_conn[k] = conn.dim[0];
+    return check_points(f, "/points", l);
 }
 
 /* ---- fields ---- */
 
-static ff_status note_field(const ff_h5 *f, const char *group, const char *name, int64_t step,
+static ff_status note_field(const ff_h5 *f, const char *group, bool of_points, const char *name, int64_t step,
                             const step_place *p, vtkhdf_layout *l)
 {
     ff_h5_shape s;
     char offsets[600], *original = NULL;
-    bool of_points = group[0] == 'P';
     vtkhdf_field *field = &l->field[l->head.n_fields];
     *field = (vtkhdf_field){.of_points = of_points};
     if (strlen(name) >= sizeof field->name)
         return ff_fail(FF_E_INPUT, "%s: %s: a name of %zu characters", ff_h5_path(f), group, strlen(name));
-    (void)snprintf(field->dataset, sizeof field->dataset, "/VTKHDF/%s/%s", group, name);
+    (void)snprintf(field->dataset, sizeof field->dataset, "%s/%s", group, name);
     FF_TRY(ff_h5_shape_of(f, field->dataset, &s));
     if (s.kind != FF_H5_INTEGER && s.kind != FF_H5_FLOAT) return FF_OK; /* text and the like */
     int64_t rows = l->head.n_points;
     field->row0 = of_points ? l->head.point_row0 : p->cell_row0;
     for (int k = 0; !of_points && k < FF_PD_KINDS; k++) rows = (k == 0 ? 0 : rows) + l->head.n_cells[k];
-    (void)snprintf(offsets, sizeof offsets, "/VTKHDF/Steps/%sOffsets/%s", group, name);
+    (void)snprintf(offsets, sizeof offsets, "/VTKHDF/Steps/%sOffsets/%s",
+                   of_points ? "PointData" : "CellData", name);
     if (p->temporal) FF_TRY(read_entry(f, offsets, step, 0, field->row0, &field->row0));
     if (s.row_len < 1 || s.row_len > 1000000 || s.dim[0] < field->row0 + rows)
         return ff_fail(FF_E_INPUT, "%s: %s has %lld rows of %lld values, expected %lld rows", ff_h5_path(f),
@@ -253,37 +290,58 @@ static ff_status note_field(const ff_h5 *f, const char *group, const char *name,
     return FF_OK;
 }
 
-static ff_status note_fields(const ff_h5 *f, const char *group, int64_t step, const step_place *p,
-                             vtkhdf_layout *l)
+static ff_status note_fields(const ff_h5 *f, const char *group, bool of_points, int64_t step,
+                             const step_place *p, vtkhdf_layout *l)
 {
-    char path[64], **names = NULL;
+    char **names = NULL;
     int n = 0;
     ff_status st;
-    if (!ff_h5_exists(f, join(path, sizeof path, group, ""))) return FF_OK;
-    FF_GO(ff_h5_list(f, path, &names, &n));
+    if (!ff_h5_exists(f, group)) return FF_OK;
+    FF_GO(ff_h5_list(f, group, &names, &n));
     vtkhdf_field *grown = ff_mem_resize(l->field, (size_t)(l->head.n_fields + n), sizeof *grown);
     if (grown == NULL) FF_GO(FF_E_MEM);
     l->field = grown;
-    for (int i = 0; i < n; i++) FF_GO(note_field(f, group, names[i], step, p, l));
+    for (int i = 0; i < n; i++) FF_GO(note_field(f, group, of_points, names[i], step, p, l));
 done:
     ff_h5_names_free(&names, n);
     return st;
 }
 
+static ff_status note_texts(const ff_h5 *f, vtkhdf_layout *l)
+{
+    static const char name[] = "/farfield/" FF_PD_PATCH_NAMES;
+    if (ff_h5_exists(f, name))
+        FF_TRY(ff_h5_read_text(f, name, &l->patch_names));
+    else if ((l->patch_names = ff_strdup("")) == NULL)
+        return FF_E_MEM;
+    l->head.n_names = (int64_t)strlen(l->patch_names) + 1;
+    return FF_OK;
+}
+
+static ff_status read_all(const ff_h5 *f, int64_t step, vtkhdf_layout *l)
+{
+    step_place p = {0};
+    bool plain;
+    FF_TRY(is_plain(f, &plain));
+    if (plain && step != 0)
+        return ff_fail(FF_E_INPUT, "%s: step = %lld, but the file has one step; expected 0", ff_h5_path(f),
+                       (long long)step);
+    if (plain) {
+        FF_TRY(read_plain(f, l));
+    } else {
+        FF_TRY(check_type(f));
+        FF_TRY(find_step(f, step, l, &p));
+        FF_TRY(read_parts(f, &p, l));
+    }
+    FF_TRY(note_fields(f, plain ? "/point_data" : "/VTKHDF/PointData", true, step, &p, l));
+    FF_TRY(note_fields(f, plain ? "/cell_data" : "/VTKHDF/CellData", false, step, &p, l));
+    return note_texts(f, l);
+}
+
 ff_status vtkhdf_layout_read(const ff_h5 *f, int64_t step, vtkhdf_layout *out)
 {
-    step_place p;
     *out = (vtkhdf_layout){0};
-    ff_status st = check_type(f);
-    if (st == FF_OK) st = find_step(f, step, out, &p);
-    if (st == FF_OK) st = read_parts(f, &p, out);
-    if (st == FF_OK) st = note_fields(f, "PointData", step, &p, out);
-    if (st == FF_OK) st = note_fields(f, "CellData", step, &p, out);
-    if (st == FF_OK && ff_h5_exists(f, "/farfield/" FF_PD_PATCH_NAMES))
-        st = ff_h5_read_text(f, "/farfield/" FF_PD_PATCH_NAMES, &out->patch_names);
-    else if (st == FF_OK && (out->patch_names = ff_strdup("")) == NULL)
-        st = FF_E_MEM;
-    if (st == FF_OK) out->head.n_names = (int64_t)strlen(out->patch_names) + 1;
+    ff_status st = read_all(f, step, out);
     if (st != FF_OK) vtkhdf_layout_free(out);
     return st;
 }

@@ -3,6 +3,7 @@
  * the part. */
 #include "ff_mem.h"
 #include "ff_result_impl.h"
+#include "ff_vtkhdf_impl.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static ff_status write_points(ff_h5 *f, const rs_data *d, const char *name)
         FF_TRY(ff_h5_dataset(f, name, FF_H5_F64, 2, dim));
         return ff_h5_write(f, name, FF_H5_F64, d->point0, d->n_own, d->xyz);
     }
-    FF_TRY(ff_agree(d->comm, rs_xyz_f32(d, &narrow)));
+    FF_TRY(rs_xyz_f32(d, &narrow));
     ff_status st = ff_h5_dataset(f, name, FF_H5_F32, 2, dim);
     if (st == FF_OK) st = ff_h5_write(f, name, FF_H5_F32, d->point0, d->n_own, narrow);
     ff_free(narrow);
@@ -27,7 +28,7 @@ static ff_status write_offsets(ff_h5 *f, const rs_data *d, const char *name)
 {
     bool first = d->comm->rank == 0;
     int64_t n = d->n_own_cells + first, *off = NULL;
-    FF_TRY(ff_agree(d->comm, FF_NEW(off, n)));
+    FF_TRY(FF_NEW_ALL(d->comm, off, n));
     if (first) off[0] = 0;
     if (d->n_own_cells > 0) memcpy(off + first, d->ends, (size_t)d->n_own_cells * sizeof *off);
     ff_status st = ff_h5_dataset(f, name, FF_H5_I64, 1, (int64_t[]){d->n_cells + 1});
@@ -75,21 +76,20 @@ static ff_status write_texts(ff_h5 *f, const rs_data *d)
 
 static ff_status write_kind(ff_h5 *f, const rs_data *d, int k)
 {
-    static const char *const group[FF_PD_KINDS] = {"Vertices", "Lines", "Polygons", "Strips"};
     const int64_t n_cells = k == d->kind ? d->n_cells : 0, n_conn = k == d->kind ? d->n_conn : 0;
     char name[64];
-    (void)snprintf(name, sizeof name, "/VTKHDF/%s", group[k]);
+    (void)snprintf(name, sizeof name, "/VTKHDF/%s", vtkhdf_kind[k]);
     FF_TRY(ff_h5_group(f, name));
-    (void)snprintf(name, sizeof name, "/VTKHDF/%s/NumberOfCells", group[k]);
+    (void)snprintf(name, sizeof name, "/VTKHDF/%s/NumberOfCells", vtkhdf_kind[k]);
     FF_TRY(ff_h5_write_all(f, name, FF_H5_I64, 1, &n_cells));
-    (void)snprintf(name, sizeof name, "/VTKHDF/%s/NumberOfConnectivityIds", group[k]);
+    (void)snprintf(name, sizeof name, "/VTKHDF/%s/NumberOfConnectivityIds", vtkhdf_kind[k]);
     FF_TRY(ff_h5_write_all(f, name, FF_H5_I64, 1, &n_conn));
-    (void)snprintf(name, sizeof name, "/VTKHDF/%s/Offsets", group[k]);
+    (void)snprintf(name, sizeof name, "/VTKHDF/%s/Offsets", vtkhdf_kind[k]);
     if (k == d->kind)
         FF_TRY(write_offsets(f, d, name));
     else
         FF_TRY(ff_h5_write_all(f, name, FF_H5_I64, 1, (int64_t[]){0}));
-    (void)snprintf(name, sizeof name, "/VTKHDF/%s/Connectivity", group[k]);
+    (void)snprintf(name, sizeof name, "/VTKHDF/%s/Connectivity", vtkhdf_kind[k]);
     return k == d->kind ? write_ids(f, d, name) : ff_h5_write_all(f, name, FF_H5_I64, 0, NULL);
 }
 
@@ -111,7 +111,7 @@ static ff_status fill_vtkhdf(ff_h5 *f, const rs_data *d)
 static ff_status fill_plain(ff_h5 *f, const rs_data *d)
 {
     const int64_t dim = d->r->dim;
-    FF_TRY(ff_h5_attr_write_text(f, "/", "format", "farfield surface 1"));
+    FF_TRY(ff_h5_attr_write_text(f, "/", "format", VTKHDF_PLAIN));
     FF_TRY(ff_h5_attr_write_scalar(f, "/", "dim", FF_H5_I64, &dim));
     FF_TRY(write_points(f, d, "/points"));
     FF_TRY(ff_h5_group(f, "/cells"));

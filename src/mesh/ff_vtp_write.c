@@ -145,7 +145,7 @@ static ff_status put_points(vtp_out *o)
     const rs_data *d = o->d;
     float *narrow = NULL;
     if (!d->points_float32) return put_rows(o, d->xyz, d->n_own * 3 * (int64_t)sizeof(double));
-    FF_TRY(ff_agree(d->comm, rs_xyz_f32(d, &narrow)));
+    FF_TRY(rs_xyz_f32(d, &narrow));
     ff_status st = put_rows(o, narrow, d->n_own * 3 * (int64_t)sizeof(float));
     ff_free(narrow);
     return st;
