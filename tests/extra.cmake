@@ -11,7 +11,11 @@ endif()
 
 # tests/ref/test_*.py, and slow_*.py with the label slow. The Python of .venv (tools/setup) or any with h5py.
 # Tests find the program in FARFIELD and start ranks with MPIEXEC.
-find_program(FF_PYTHON NAMES python3 HINTS ${CMAKE_SOURCE_DIR}/.venv/bin)
+if(EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python3)
+  set(FF_PYTHON ${CMAKE_SOURCE_DIR}/.venv/bin/python3)
+else()
+  find_program(FF_PYTHON NAMES python3)
+endif()
 if(FF_PYTHON)
   execute_process(COMMAND ${FF_PYTHON} -c "import h5py, numpy" RESULT_VARIABLE no_h5py ERROR_QUIET)
 endif()
