@@ -45,6 +45,8 @@ ff_status ff_bytes_open(const char *path, ff_bytes **out)
     *out = NULL;
     if (stat(path, &info) != 0) return ff_fail(FF_E_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode)) return ff_fail(FF_E_INPUT, "%s: is a folder, expected a file", path);
+    if (!S_ISREG(info.st_mode)) /* readers open a file twice: a pipe would lose its beginning */
+        return ff_fail(FF_E_INPUT, "%s: is a pipe or device, expected a regular file", path);
     FF_GO(bytes_create(path, &b));
     b->gz = gzopen(path, "rbe");
     if (b->gz == NULL) {
@@ -52,7 +54,7 @@ ff_status ff_bytes_open(const char *path, ff_bytes **out)
         goto done;
     }
     (void)gzbuffer(b->gz, BLOCK);
-    if (S_ISREG(info.st_mode) && gzdirect(b->gz)) b->size = (int64_t)info.st_size;
+    if (gzdirect(b->gz)) b->size = (int64_t)info.st_size;
 done:
     if (st != FF_OK) ff_bytes_close(&b);
     *out = b;
@@ -218,7 +220,7 @@ ff_status ff_bytes_line(ff_bytes *b, char **line, size_t *len)
     return FF_OK;
 }
 
-ff_status ff_bytes_fail(const ff_bytes *b, const char *fmt, ...)
+ff_status(ff_bytes_fail)(const ff_bytes *b, const char *fmt, ...)
 {
     char text[512];
     va_list ap;

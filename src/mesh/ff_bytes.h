@@ -10,14 +10,14 @@
 
 typedef struct ff_bytes ff_bytes;
 
-/* FF_E_INPUT if path is missing, unreadable or a folder. Local */
+/* FF_E_INPUT if path is missing, unreadable or no regular file. Local */
 ff_status ff_bytes_open(const char *path, ff_bytes **out);
 /* data is borrowed and must outlive the reader; name stands in messages. Local */
 ff_status ff_bytes_open_memory(const char *name, const void *data, size_t bytes, ff_bytes **out);
 void ff_bytes_close(ff_bytes **b);
 
 const char *ff_bytes_path(const ff_bytes *b);
-/* Bytes of content, or -1 where only reading tells (gzip, pipes). */
+/* Bytes of content, or -1 where only reading tells (gzip). */
 int64_t ff_bytes_size(const ff_bytes *b);
 
 /* The next min(n, what is left) bytes without taking them; valid until the next call. */
@@ -34,6 +34,7 @@ int64_t ff_bytes_line_no(const ff_bytes *b); /* of the last line taken, from 1 *
 
 /* Records `path: line N: <text>` with the last line taken; returns FF_E_INPUT. */
 ff_status ff_bytes_fail(const ff_bytes *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define ff_bytes_fail(...) ((void)ff_bytes_fail(__VA_ARGS__), FF_E_INPUT) /* lets analysers see the code */
 
 /* ---- words of a line ---- */
 /* Next word at *p (blanks, tabs, CR skipped), NULL at the end of the line; *p moves behind it. */

@@ -34,8 +34,8 @@ static ff_status row_fail(const ply_reader *r, const char *fmt, ...)
     va_end(ap);
     if (r->h.format == FF_PLY_TEXT)
         return ff_bytes_fail(r->b, "row %lld of %s: %s", (long long)r->row, name.s, text);
-    return ff_fail(FF_E_INPUT, "%s: row %lld of %s: %s", ff_bytes_path(r->b), (long long)r->row, name.s,
-                   text);
+    (void)ff_fail(FF_E_INPUT, "%s: row %lld of %s: %s", ff_bytes_path(r->b), (long long)r->row, name.s, text);
+    return FF_E_INPUT;
 }
 
 static ff_status rows_missing(const ply_reader *r)
@@ -73,6 +73,7 @@ static double decode(const unsigned char *p, ff_ply_type t, bool big)
 /* Next value of the row; name is that of its property. */
 static ff_status next_value(ply_reader *r, ff_ply_type type, const char *name, double *out)
 {
+    *out = 0;
     if (r->h.format == FF_PLY_TEXT) {
         size_t len;
         const char *w = ff_word(&r->line, &len);
@@ -115,6 +116,7 @@ static ff_status end_row(ply_reader *r)
 static ff_status next_count(ply_reader *r, const ff_ply_property *p, int64_t *n)
 {
     double v;
+    *n = 0;
     FF_TRY(next_value(r, p->count_type, p->name, &v));
     if (!(v >= 0) || v != floor(v) || v > 4294967295.0)
         return row_fail(r, "list %s of length %g, expected a count", ff_show(p->name, strlen(p->name)).s, v);

@@ -125,11 +125,13 @@ static ff_status choose(const char *path, reader **read)
     if (r == NULL && ff_stl_looks_text(head, n)) r = &stl;
     if (r == NULL) r = name_rule;
     if (r == NULL && looks_obj(head, n)) r = &obj;
-    if (r == NULL || r->read == NULL)
+    if (r == NULL || r->read == NULL) {
         st = refuse(path, r);
-    else if (r->read == ff_vtkhdf_read && ff_bytes_size(b) < 0)
+        goto done;
+    }
+    if (r->read == ff_vtkhdf_read && ff_bytes_size(b) < 0)
         st = ff_fail(FF_E_UNSUPPORTED, "%s: is gzip-compressed HDF5; decompress it first", path);
-    if (st == FF_OK) *read = r->read;
+    *read = r->read;
 done:
     ff_bytes_close(&b);
     return st;
@@ -151,7 +153,7 @@ ff_status ff_mesh_check_name(const char *path)
 
 ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
 {
-    reader *read = NULL;
+    reader *read = ff_stl_read;
     *out = NULL;
     FF_TRY(ff_mesh_check_name(path));
     FF_TRY(choose(path, &read));

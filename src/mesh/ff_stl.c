@@ -56,10 +56,11 @@ static ff_status add_facets(ff_mesh *m, const char *path, int64_t first, const u
 {
     for (int64_t f = 0; f < n; f++, p += FACET)
         for (int k = 0; k < 9; k++) {
-            double x = get_f32(p + 12 + 4 * k);
+            double x = get_f32(p + 12 + 4 * (size_t)k);
+            long long facet = first + m->n_cells + f;
             if (!isfinite(x))
                 return ff_fail(FF_E_INPUT, "%s: facet %lld: corner %d: %c = %g, expected a finite number",
-                               path, (long long)(first + m->n_cells + f), k / 3, "xyz"[k % 3], x);
+                               path, facet, k / 3, "xyz"[k % 3], x);
             m->points[9 * (m->n_cells + f) + k] = x;
         }
     m->n_cells += n;
@@ -68,13 +69,14 @@ static ff_status add_facets(ff_mesh *m, const char *path, int64_t first, const u
 
 static ff_status wrong_count(ff_bytes *b, int64_t expected, int64_t found, size_t more)
 {
+    long long bytes = HEADER + FACET * expected;
     if (ff_bytes_size(b) >= 0)
         return ff_fail(
             FF_E_INPUT,
             "%s: binary STL header says %lld facets, that is %lld bytes, found %lld bytes (%lld facets and "
             "%zu bytes): cut, or no STL file",
-            ff_bytes_path(b), (long long)expected, (long long)(HEADER + FACET * expected),
-            (long long)ff_bytes_size(b), (long long)found, more);
+            ff_bytes_path(b), (long long)expected, bytes, (long long)ff_bytes_size(b), (long long)found,
+            more);
     if (found == expected)
         return ff_fail(FF_E_INPUT, "%s: binary STL header says %lld facets, but the file goes on behind them",
                        ff_bytes_path(b), (long long)expected);

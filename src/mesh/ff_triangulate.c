@@ -167,9 +167,9 @@ static ff_status count_triangles(const ff_mesh *m, int64_t *out)
     for (int64_t c = 0; m->dim == 3 && c < m->n_cells; c++) {
         int64_t n;
         (void)ff_mesh_cell(m, c, &n);
+        long long cell = m->cell_begin + c;
         if (n < 3)
-            return ff_fail(FF_E_INPUT, "cell %lld has %lld points, expected at least 3",
-                           (long long)(m->cell_begin + c), (long long)n);
+            return ff_fail(FF_E_INPUT, "cell %lld has %lld points, expected at least 3", cell, (long long)n);
         *out += n - 2;
     }
     return FF_OK;

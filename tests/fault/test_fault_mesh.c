@@ -2,13 +2,16 @@
  * behind. */
 #include "ff_test_mesh.h"
 
+#include "ff_stl.h"
+
 #include <zlib.h>
 
 #define DATA FF_SOURCE_DIR "/tests/data/"
 
 typedef struct fault_case {
     const char *path;
-    bool work; /* also triangulate and measure */
+    bool work;  /* also triangulate and measure */
+    bool range; /* of a binary STL: read a range of it instead */
 } fault_case;
 
 static ff_status run(const fault_case *c)
@@ -17,7 +20,7 @@ static ff_status run(const fault_case *c)
     ff_mesh *m = NULL, *t = NULL;
     int64_t *parent = NULL;
     ff_mesh_stats s;
-    ff_status st = ff_mesh_read(c->path, &opts, &m);
+    ff_status st = c->range ? ff_stl_read_range(c->path, &opts, 1, 3, &m) : ff_mesh_read(c->path, &opts, &m);
     if (st == FF_OK && c->work) st = ff_mesh_triangulate(m, &t, &parent);
     if (st == FF_OK && c->work) st = ff_mesh_measure(t, &s);
     if (st != FF_OK && !c->work) assert_null(m);
@@ -57,8 +60,9 @@ static void readers(void **state)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[512];
         (void)snprintf(path, sizeof path, DATA "%s", files[i]);
-        every_allocation_may_fail(&(fault_case){path, false});
+        every_allocation_may_fail(&(fault_case){path, false, false});
     }
+    every_allocation_may_fail(&(fault_case){DATA "tetra_binary.stl", false, true});
 }
 
 /* Many patches, polygons of several sizes, a concave one, lines, a continued line, compressed. */
@@ -73,8 +77,8 @@ static void large_and_odd_files(void **state)
         assert_true(gzprintf(f, "g patch %d\nf %d %d %d\nf %d %d \\\n %d %d\nl 1 2\n", i % 40, 4 * i + 1,
                              4 * i + 2, 4 * i + 3, 4 * i + 1, 4 * i + 4, 4 * i + 3, 4 * i + 2) > 0);
     assert_int_equal(gzclose(f), Z_OK);
-    every_allocation_may_fail(&(fault_case){"fault.obj.gz", false});
-    every_allocation_may_fail(&(fault_case){"fault.obj.gz", true});
+    every_allocation_may_fail(&(fault_case){"fault.obj.gz", false, false});
+    every_allocation_may_fail(&(fault_case){"fault.obj.gz", true, false});
 }
 
 static void fields_of_a_triangulated_mesh(void **state)
@@ -85,7 +89,7 @@ static void fields_of_a_triangulated_mesh(void **state)
         "property float p\nelement face 2\nproperty list uchar int vertex_indices\nproperty float q\n"
         "end_header\n0 0 0 1\n4 0 0 1\n1 1 0 1\n0 4 0 1\n4 4 0 1\n4 0 1 2 3 7\n3 1 4 3 8\n";
     ff_test_write("fault.ply", ply, sizeof ply - 1);
-    every_allocation_may_fail(&(fault_case){"fault.ply", true});
+    every_allocation_may_fail(&(fault_case){"fault.ply", true, false});
 }
 
 int main(void)

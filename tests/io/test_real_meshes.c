@@ -109,8 +109,14 @@ static void check_triangles(const char *file, const ff_mesh *m, const ff_mesh_st
     int64_t *parent;
     ff_mesh_stats ts;
     assert_int_equal(ff_mesh_triangulate(m, &t, &parent), FF_OK);
-    assert_int_equal(ff_mesh_measure(t, &ts), FF_OK);
     assert_int_equal(t->n_cells, s->triangles);
+    if (s->triangles == s->cells) { /* nothing to cut: the same cells */
+        assert_memory_equal(t->cell_pts, m->cell_pts, (size_t)(3 * m->n_cells) * sizeof *m->cell_pts);
+        ff_mesh_destroy(&t);
+        ff_free(parent);
+        return;
+    }
+    assert_int_equal(ff_mesh_measure(t, &ts), FF_OK);
     same(file, "area of triangles", ts.area, s->area, 1e-9 * s->area);
     for (int k = 0; k < 3; k++)
         same(file, "vector area of triangles", ts.vector_area[k], s->vector_area[k], 1e-11 * s->area);

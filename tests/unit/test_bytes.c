@@ -177,6 +177,9 @@ static void what_cannot_be_opened_says_why(void **state)
     ff_error_clear();
     ff_test_refused(ff_bytes_open(".", &b), ".: is a folder");
     assert_null(b);
+    ff_error_clear();
+    ff_test_refused(ff_bytes_open("/dev/null", &b), "/dev/null: is a pipe or device");
+    assert_null(b);
 }
 
 static void same_double(const char *text)
