@@ -1,14 +1,11 @@
+#include "app_boundary.h"
 #include "bench_blas.h"
 #include "dist_table.h"
-#include "ff_app.h"
-#include "ff_bodies.h"
 #include "ff_eval.h"
 
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const bc_names[3] = {"vehicle", "no_slip_floor", "slip_floor"};
 
 /* The two measured configurations (docs/measurements.md). */
 static const char *config_json(bool wide)
@@ -31,27 +28,15 @@ static const char *config_json(bool wide)
                   "\"expand_far_targets\": false}";
 }
 
-/* Keeps cells [n r / size, n (r + 1) / size); all points stay. */
-static void keep_share(ff_mesh *m, int rank, int size)
-{
-    int64_t n = m->n_cells, from = n * rank / size, to = n * (rank + 1) / size;
-    m->cell_begin = from;
-    m->n_cells_global = n;
-    m->n_cells = to - from;
-    memmove(m->cell_pts, m->cell_pts + 3 * from, (size_t)(3 * (to - from)) * sizeof *m->cell_pts);
-}
-
 static ff_status make_case(ff_app *app, const ff_model *model, ff_case **out)
 {
     static const double no_shift[3] = {0, 0, 0}, length[2] = {2.786, 0.0423};
-    ff_mesh *mesh[3] = {NULL, NULL, NULL};
+    app_boundary *b = NULL;
+    int n = 0;
+    FF_TRY(app_boundaries_read(app, &b, &n));
     ff_status st = ff_case_create(model, out);
-    if (st == FF_OK) st = ff_body_car(ff_config_string(app->config, "case"), &mesh[0], &mesh[1], &mesh[2]);
-    for (int i = 0; i < 3 && st == FF_OK; i++) {
-        keep_share(mesh[i], app->comm->rank, app->comm->size);
-        st = ff_case_add_mesh(*out, bc_names[i], mesh[i], no_shift);
-    }
-    for (int i = 0; i < 3; i++) ff_mesh_destroy(&mesh[i]);
+    for (int i = 0; i < n && st == FF_OK; i++) st = ff_case_add_mesh(*out, b[i].name, b[i].mesh, no_shift);
+    app_boundaries_free(&b, n);
     if (st != FF_OK) return st;
     memcpy((*out)->length, length, sizeof length);
     (*out)->target_source = 0;
