@@ -94,13 +94,15 @@ hid_t ff_h5_text_type(const char *text)
 
 /* ---- errors ---- */
 
+/* On one line: some of HDF5's texts have more. */
 static herr_t keep_innermost(unsigned n, const H5E_error2_t *e, void *buf)
 {
-    if (n == 0 && e->desc != NULL) {
-        char *text = buf;
-        (void)strncpy(text, e->desc, 199);
-        text[199] = 0;
-    }
+    char *text = buf;
+    if (n != 0 || e->desc == NULL) return 0;
+    (void)strncpy(text, e->desc, 199);
+    text[199] = 0;
+    for (char *p = text; *p != 0; p++)
+        if ((unsigned char)*p < ' ') *p = ' ';
     return 0;
 }
 

@@ -107,11 +107,12 @@ static ff_status transfer_piece(const ff_h5 *f, const transfer *t, int64_t first
         err = H5Dwrite(t->d, type, mem, file, f->dxpl, n != 0 ? t->in + at : nothing);
     if (err >= 0 && t->out != NULL)
         err = H5Dread(t->d, type, mem, file, f->dxpl, n != 0 ? t->out + at : nothing);
+    ff_status st = FF_OK; /* the reason is gone after the next HDF5 call */
+    if (err < 0 && t->in != NULL) st = ff_h5_fail(f, FF_E_IO, t->name, "writing failed");
+    if (err < 0 && t->in == NULL) st = ff_h5_fail(f, FF_E_INPUT, t->name, "reading failed");
     (void)H5Sclose(mem);
     (void)H5Sclose(file);
-    if (err >= 0) return FF_OK;
-    return t->in != NULL ? ff_h5_fail(f, FF_E_IO, t->name, "writing failed")
-                         : ff_h5_fail(f, FF_E_INPUT, t->name, "reading failed");
+    return st;
 }
 
 static ff_status transfer_run(const ff_h5 *f, const transfer *t)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static atomic_llong fail_countdown;
@@ -102,6 +103,28 @@ ff_status ff_io_publish(const char *tmp, const char *path)
     if (st != FF_OK) ff_io_discard(tmp);
     ff_free(folder);
     return st;
+}
+
+/* fallocate(2) itself: the C library's version writes to every block where the file system lacks it. */
+static int try_allocate(int fd, int64_t bytes)
+{
+    struct statvfs fs;
+    if (fallocate(fd, 0, 0, bytes) == 0) return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+    if (fstatvfs(fd, &fs) != 0 || (double)fs.f_bavail * (double)fs.f_frsize >= (double)bytes) return 0;
+    return ENOSPC;
+}
+
+ff_status ff_io_try_space(const char *path, int64_t bytes)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return ff_fail(FF_E_IO, "%s: cannot be created: %s", path, strerror(errno));
+    int err = try_allocate(fd, bytes);
+    if (ftruncate(fd, 0) != 0 && err == 0) err = errno;
+    if (close(fd) != 0 && err == 0) err = errno;
+    if (err == 0) return FF_OK;
+    ff_io_discard(path);
+    return ff_fail(FF_E_IO, "%s: no room for %lld bytes: %s", path, (long long)bytes, strerror(err));
 }
 
 void ff_io_discard(const char *tmp)

@@ -15,6 +15,9 @@ ff_status ff_io_tmp_name(const char *path, char **out);
 
 /* fsync of tmp, rename to path, fsync of the folder. On failure tmp is removed. Local */
 ff_status ff_io_publish(const char *tmp, const char *path);
+/* Whether the file system will take a new file of so many bytes: they are allocated and given back. Asked before a
+ * shared file is written, since MPI-IO layers may hang where one rank's write fails. FF_E_IO.              Local */
+ff_status ff_io_try_space(const char *path, int64_t bytes);
 void ff_io_discard(const char *tmp); /* removes it if there; NULL is fine Local */
 
 /* fopen, fwrite and fclose with a status, messages and the fault below. Closing flushes; *f becomes NULL.

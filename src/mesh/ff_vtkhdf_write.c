@@ -1,6 +1,7 @@
 /* Writes VTKHDF PolyData 2.0 in one part. What readers insist on: Type is fixed-length ASCII without a NUL
  * counted in; all four kinds of cells have a group; Offsets have one entry more than cells; ids count within
  * the part. */
+#include "ff_io.h"
 #include "ff_mem.h"
 #include "ff_result_impl.h"
 #include "ff_vtkhdf_impl.h"
@@ -122,9 +123,20 @@ static ff_status fill_plain(ff_h5 *f, const rs_data *d)
     return write_texts(f, d);
 }
 
+/* Bytes of the file, a little more than needed: large datasets begin at multiples of 1 MiB. */
+static int64_t file_bytes(const rs_data *d)
+{
+    int64_t n = d->n_points * 24 + (d->n_cells + 1 + d->n_conn) * 8 + (1 << 20);
+    for (int k = 0; k < d->n_fields; k++)
+        n += d->field[k].n_global * d->field[k].n_comp * (int64_t)ff_h5_type_size(d->field[k].type) + 4096;
+    for (int i = 0; i < d->r->n_texts; i++) n += (int64_t)strlen(d->text[i]) + 4096;
+    return n;
+}
+
 static ff_status write_file(const rs_data *d, ff_status (*fill)(ff_h5 *, const rs_data *))
 {
     ff_h5 *f;
+    FF_TRY(ff_agree(d->comm, d->comm->rank == 0 ? ff_io_try_space(d->path, file_bytes(d)) : FF_OK));
     FF_TRY(ff_h5_create(d->comm, d->path, &f));
     ff_status st = fill(f, d), closed = ff_h5_close(&f);
     return st != FF_OK ? st : closed;

@@ -372,13 +372,41 @@ static void full_disk(void **state)
     ff_error_clear();
 }
 
+/* Results ask for room first; other HDF5 files meet the full disk while writing, which must not end the program. */
+static void full_disk_under_hdf5(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    static const double zeros[N];
+    struct rlimit was, limit;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+    limit = was;
+    for (rlim_t bytes = 10; bytes < 8 * N; bytes *= 3) {
+        ff_h5 *f;
+        ff_error_clear();
+        limit.rlim_cur = bytes;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        ff_status st = ff_h5_create(ff_comm_self(), "test_full.h5", &f);
+        if (st == FF_OK) st = ff_h5_write_all(f, "/a", FF_H5_F64, N, zeros);
+        if (st == FF_OK) st = ff_h5_attr_write_text(f, "/", "b", "text");
+        ff_status closed = ff_h5_close(&f);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+        assert_int_equal(st != FF_OK ? st : closed, FF_E_IO);
+        assert_non_null(strstr(ff_error_text(), "test_full.h5"));
+        assert_null(strchr(ff_error_text(), '\n'));
+        (void)unlink("test_full.h5");
+    }
+    ff_error_clear();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_back_equal), cmocka_unit_test(float32_points_stay_float32),
         cmocka_unit_test(vtkhdf_layout),    cmocka_unit_test(curves_and_clouds),
         cmocka_unit_test(tables_of_points), cmocka_unit_test(targets_are_checked_first),
-        cmocka_unit_test(full_disk),
+        cmocka_unit_test(full_disk),        cmocka_unit_test(full_disk_under_hdf5),
     };
     char scratch[64];
     if (!ff_scratch_make(scratch) || chdir(scratch) != 0) return 1;

@@ -10,7 +10,9 @@
 #include "ff_points.h"
 #include "ff_result.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -419,6 +421,33 @@ static void faults_on_one_rank(void **state)
     ff_mt_verdict(t);
 }
 
+/* A limit on the size of files stands for a full disk: nobody hangs, nothing is left. */
+static void full_disk(void **state)
+{
+    ff_mt *t = *state;
+    enum { N = 5000 };
+    double *x = ff_mem_alloc(3 * N, sizeof *x);
+    for (int i = 0; i < 3 * N; i++) x[i] = 1.0 / (i + 1);
+    const ff_result r = {.dim = 0, .n_points = N, .points = x};
+    struct rlimit was, limit;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    FF_EXPECT(t, getrlimit(RLIMIT_FSIZE, &was) == 0, "limit");
+    limit = was;
+    for (int i = 0; i < 3; i++)
+        for (rlim_t bytes = 100; bytes < 100000; bytes *= 30) {
+            ff_error_clear();
+            limit.rlim_cur = bytes;
+            FF_EXPECT(t, setrlimit(RLIMIT_FSIZE, &limit) == 0, "limit");
+            ff_status st = ff_result_write(t->world, &r, result_names[i], true);
+            FF_EXPECT(t, setrlimit(RLIMIT_FSIZE, &was) == 0, "limit");
+            FF_EXPECT(t, st == FF_E_IO, "%s: status %d: %s", result_names[i], (int)st, ff_error_text());
+            FF_EXPECT(t, bytes_of(result_names[i]) < 0, "%s is left", result_names[i]);
+            FF_EXPECT_OK(t, ff_comm_barrier(t->world));
+        }
+    ff_free(x);
+    ff_mt_verdict(t);
+}
+
 /* Removes the hook while MPI is still there, and the folder. */
 static void end(void **state)
 {
@@ -438,5 +467,6 @@ static const struct CMUnitTest tests[] = {FF_MT(begin),
                                           FF_MT(clouds),
                                           FF_MT(refusals_are_agreed),
                                           FF_MT(faults_on_one_rank),
+                                          FF_MT(full_disk),
                                           FF_MT(end)};
 FF_MT_MAIN(tests)
