@@ -47,9 +47,10 @@ ff_status ff_cloud_to_home(const ff_cloud *c, size_t row_bytes, const void *own,
 void ff_cut_by_count(int64_t n, int leaf_size, int size, int64_t *cut);
 
 /* A cut by cumulative work: block b (all blocks of the set, in order, the same table on each rank) carries
- * work[b] >= 0; rank r's run ends at the border where the cumulative work is nearest r + 1 shares (the lower
- * of two equally near). Surplus ranks own nothing; without any work points are the work. Points a rank
- * <= max_points (0: no cap). Local. Errors: FF_E_ARG work[b] < 0; FF_E_MEM the cap cannot be met. */
+ * work[b] >= 0. The largest work of a rank is as small as borders allow; within that, rank r's run ends at the
+ * border where the cumulative work is nearest r + 1 shares (the lower of two equally near). Surplus ranks own
+ * nothing; without any work points are the work. Points a rank <= max_points (0: no cap). Local.
+ * Errors: FF_E_ARG work[b] < 0; FF_E_MEM the cap cannot be met. */
 ff_status ff_cut_by_work(const ff_subtree *blocks, int64_t n_blocks, const int64_t *work, int size,
                          int64_t max_points, int64_t *cut);
 

@@ -44,36 +44,63 @@ static ff_status accumulate(const ff_subtree *blocks, int64_t n_blocks, const in
     return FF_OK;
 }
 
-/* low[r]: the least border at which rank r may begin so that ranks r .. size - 1 hold the rest within the
- * cap. */
-static ff_status least_borders(const ff_subtree *blocks, int64_t n_blocks, int size, int64_t max_points,
-                               int64_t *low)
+/* What one rank may have at most. */
+typedef struct cap {
+    const ff_subtree *blocks;
+    const int64_t *cum;
+    int64_t n_blocks, work, points;
+    int size;
+} cap;
+
+static int64_t border_position(const cap *c, int64_t b)
 {
-    int64_t end = n_blocks > 0 ? blocks[n_blocks - 1].start + blocks[n_blocks - 1].count : 0;
-    low[size] = n_blocks;
-    for (int r = size - 1; r >= 0; r--) {
-        int64_t b = low[r + 1], last = b < n_blocks ? blocks[b].start : end;
-        while (b > 0 && (max_points == 0 || last - blocks[b - 1].start <= max_points)) b--;
+    return b == 0 ? 0 : c->blocks[b - 1].start + c->blocks[b - 1].count;
+}
+
+static bool fits(const cap *c, int64_t b0, int64_t b1)
+{
+    return c->cum[b1] - c->cum[b0] <= c->work && border_position(c, b1) - border_position(c, b0) <= c->points;
+}
+
+/* low[r]: the least border at which rank r may begin so that ranks r .. size - 1 hold the rest. Whether all fits. */
+static bool least_borders(const cap *c, int64_t *low)
+{
+    low[c->size] = c->n_blocks;
+    for (int r = c->size - 1; r >= 0; r--) {
+        int64_t b = low[r + 1];
+        while (b > 0 && fits(c, b - 1, low[r + 1])) b--;
         low[r] = b;
     }
-    if (low[0] == 0) return FF_OK;
-    return ff_fail(FF_E_MEM, "cut: %lld points do not fit %d ranks of at most %lld points; use more ranks",
-                   (long long)end, size, (long long)max_points);
+    return low[0] == 0;
+}
+
+/* The least work a rank for which a cut exists: c->work, with its least borders in low. */
+static ff_status least_work(cap *c, int64_t *low)
+{
+    int64_t total = c->cum[c->n_blocks], from = total / c->size, to = total;
+    c->work = total;
+    if (!least_borders(c, low))
+        return ff_fail(FF_E_MEM,
+                       "cut: %lld points do not fit %d ranks of at most %lld points; use more ranks",
+                       (long long)border_position(c, c->n_blocks), c->size, (long long)c->points);
+    while (from < to) {
+        c->work = from + (to - from) / 2;
+        if (least_borders(c, low))
+            to = c->work;
+        else
+            from = c->work + 1;
+    }
+    c->work = to;
+    (void)least_borders(c, low);
+    return FF_OK;
 }
 
 /* The border whose cumulative work is nearest the target, not before border b. */
-static int64_t nearest(const int64_t *cum, int64_t n_blocks, int64_t b, int64_t target)
+static int64_t nearest(const cap *c, int64_t b, int64_t target)
 {
-    while (b < n_blocks && cum[b + 1] <= target) b++;
-    if (b < n_blocks && cum[b + 1] - target < target - cum[b]) b++;
+    while (b < c->n_blocks && c->cum[b + 1] <= target) b++;
+    if (b < c->n_blocks && c->cum[b + 1] - target < target - c->cum[b]) b++;
     return b;
-}
-
-static int64_t within_cap(const ff_subtree *blocks, int64_t b0, int64_t b1, int64_t max_points)
-{
-    if (max_points == 0) return b1;
-    while (b1 > b0 && blocks[b1 - 1].start + blocks[b1 - 1].count - blocks[b0].start > max_points) b1--;
-    return b1;
 }
 
 ff_status ff_cut_by_work(const ff_subtree *blocks, int64_t n_blocks, const int64_t *work, int size,
@@ -84,14 +111,15 @@ ff_status ff_cut_by_work(const ff_subtree *blocks, int64_t n_blocks, const int64
     FF_GO(FF_NEW(cum, n_blocks + 1));
     FF_GO(FF_NEW(low, size + 1));
     FF_GO(accumulate(blocks, n_blocks, work, cum));
-    FF_GO(least_borders(blocks, n_blocks, size, max_points, low));
-    int64_t b = 0;
+    cap c = {blocks, cum, n_blocks, 0, max_points > 0 ? max_points : INT64_MAX, size};
+    FF_GO(least_work(&c, low));
     cut[0] = 0;
-    for (int r = 1; r <= size; r++) {
-        int64_t next = r < size ? nearest(cum, n_blocks, b, share(cum[n_blocks], r, size)) : n_blocks;
+    for (int64_t r = 1, b = 0; r <= size; r++) {
+        int64_t next = r < size ? nearest(&c, b, share(cum[n_blocks], r, size)) : n_blocks;
         if (next < low[r]) next = low[r];
-        b = within_cap(blocks, b, next, max_points); /* >= low[r], as b was >= low[r - 1] */
-        cut[r] = b > 0 ? blocks[b - 1].start + blocks[b - 1].count : 0;
+        while (!fits(&c, b, next)) next--; /* stays >= low[r], as b >= low[r - 1] */
+        b = next;
+        cut[r] = border_position(&c, b);
     }
 done:
     ff_free(cum);

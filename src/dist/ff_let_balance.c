@@ -2,6 +2,7 @@
 #include "ff_let_impl.h"
 
 #include "ff_mem.h"
+#include "ff_task.h"
 
 enum { CAP_OF_MEAN = 4 };
 
@@ -11,25 +12,79 @@ ff_status ff_work_blocks(const ff_let *let, ff_subtree **blocks, int64_t *n_bloc
     return ff_topo_blocks(c->n, c->leaf_size, FF_BLOCK_POINTS, blocks, n_blocks);
 }
 
+/* One task of the count: blocks [b, n_blocks) are still to come. */
+typedef struct work_counter {
+    const ff_tree *t, *s;
+    bool expand_far;
+    int64_t begin, end;
+    const ff_subtree *block;
+    int64_t n_blocks, b, weight;
+    int64_t *work;
+} work_counter;
+
+/* Every block that a node meets gets what ff_dtt_count gives to the block's targets, so that blocks add up to the
+ * serial count: far pairs of a node above blocks too. */
+static ff_status work_emit(void *ctx, const ff_dtt_lists *q)
+{
+    work_counter *w = ctx;
+    int64_t start = w->t->start[q->t], end = start + w->t->count[q->t];
+    if (end > w->end) end = w->end;
+    if (start < w->begin) start = w->begin; /* does not descend from one node to the next */
+    while (w->b < w->n_blocks && w->block[w->b].start + w->block[w->b].count <= start) w->b++;
+    for (int64_t b = w->b; b < w->n_blocks && w->block[b].start < end; b++) {
+        ff_dtt_counts c = {0};
+        ff_dtt_count(w->t, w->s, q, w->expand_far, w->block[b].start, w->block[b].start + w->block[b].count,
+                     &c);
+        w->work[b] += w->weight * (c.near_near + c.near_far + c.far_near + c.far_far);
+    }
+    return FF_OK;
+}
+
+typedef struct work_job {
+    work_counter proto;
+    double theta;
+} work_job;
+
+/* Tasks are cut at borders of blocks (ff_task_cut), so no two write one block. */
+static ff_status work_task(void *ctx, int64_t k, int64_t begin, int64_t end)
+{
+    (void)k;
+    const work_job *job = ctx;
+    work_counter w = job->proto;
+    w.begin = begin;
+    w.end = end;
+    int64_t lo = 0, hi = w.n_blocks;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (w.block[mid].start < begin)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    w.b = lo;
+    return ff_dtt_walk(w.t, w.s, job->theta, begin, end, work_emit, &w);
+}
+
 ff_status ff_work_count(ff_let *const *lets, int n_clouds, int i, const uint8_t *need, const int64_t *weight,
                         double theta, bool expand_far, const ff_subtree *blocks, int64_t n_blocks,
                         int64_t *work)
 {
     ff_status st = FF_OK;
-    int64_t *one = NULL;
-    ff_dtt_counts counts;
+    int64_t *task = NULL, n_tasks = 0;
     for (int64_t b = 0; b < n_blocks; b++) work[b] = 0;
     if (n_blocks == 0) return FF_OK;
     int64_t begin = blocks[0].start, end = blocks[n_blocks - 1].start + blocks[n_blocks - 1].count;
-    FF_GO(FF_NEW(one, n_blocks));
+    FF_GO(ff_task_cut(lets[i]->tree, begin, end, &task, &n_tasks));
     for (int j = 0; j < n_clouds; j++) {
         if (!need[i * n_clouds + j]) continue;
-        FF_GO(ff_dtt_count_range(lets[i]->tree, lets[j]->tree, theta, expand_far, begin, end, &counts, blocks,
-                                 n_blocks, one));
-        for (int64_t b = 0; b < n_blocks; b++) work[b] += weight[i * n_clouds + j] * one[b];
+        FF_GO(ff_dtt_check(lets[i]->tree, lets[j]->tree, theta, begin, end));
+        work_job job = {{lets[i]->tree, lets[j]->tree, expand_far, 0, 0, blocks, n_blocks, 0,
+                         weight[i * n_clouds + j], work},
+                        theta};
+        FF_GO(ff_task_run(task, n_tasks, work_task, &job));
     }
 done:
-    ff_free(one);
+    ff_free(task);
     return st;
 }
 

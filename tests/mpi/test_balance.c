@@ -42,26 +42,35 @@ static ff_cloud *make_cloud(ff_mt *t, ff_comm *comm, const balance_case *c, int 
     return cloud;
 }
 
-/* Work of all blocks from complete trees, and the cut that follows. */
+/* Work of a block as target of all sources: the counts of its own range. */
+static int64_t block_work(ff_mt *t, const balance_case *c, ff_let *const *full, int i,
+                          const ff_subtree *block)
+{
+    int64_t work = 0;
+    for (int j = 0; j < N_SETS; j++) {
+        ff_dtt_counts n;
+        if (!c->need[i * N_SETS + j]) continue;
+        FF_EXPECT_OK(t, ff_dtt_count_range(full[i]->tree, full[j]->tree, c->theta, c->expand, block->start,
+                                           block->start + block->count, &n, NULL, 0, NULL));
+        work += c->weight[i * N_SETS + j] * (n.near_near + n.near_far + n.far_near + n.far_far);
+    }
+    return work;
+}
+
+/* The cut that follows from the work of all blocks, counted one by one on complete trees. */
 static void check_cut(ff_mt *t, const balance_case *c, ff_let *const *full, const ff_cloud *cloud, int i)
 {
     ff_subtree *block = NULL;
     int64_t n_blocks = 0, want[64];
     FF_EXPECT_OK(t, ff_topo_blocks(cloud->n, c->leaf_size, FF_BLOCK_POINTS, &block, &n_blocks));
-    int64_t *work = ff_mem_alloc0((size_t)n_blocks, 8), *one = ff_mem_alloc((size_t)n_blocks, 8);
-    for (int j = 0; j < N_SETS; j++) {
-        ff_dtt_counts counts;
-        if (!c->need[i * N_SETS + j]) continue;
-        FF_EXPECT_OK(t, ff_dtt_count_range(full[i]->tree, full[j]->tree, c->theta, c->expand, 0, cloud->n,
-                                           &counts, block, n_blocks, one));
-        for (int64_t b = 0; b < n_blocks; b++) work[b] += c->weight[i * N_SETS + j] * one[b];
-    }
+    int64_t *work = ff_mem_alloc0((size_t)n_blocks, 8);
+    for (int64_t b = 0; b < n_blocks; b++) work[b] = block_work(t, c, full, i, &block[b]);
     int64_t cap = 4 * (cloud->n / t->size + 1) + FF_BLOCK_POINTS + FF_LEAF_MAX;
     FF_EXPECT_OK(t, ff_cut_by_work(block, n_blocks, work, t->size, cap, want));
     if (t->size > 1)
         FF_EXPECT(t, memcmp(want, cloud->cut, (size_t)(t->size + 1) * sizeof *want) == 0,
                   "set %d: the cut is not that of the serial work", i);
-    ff_free(block), ff_free(work), ff_free(one);
+    ff_free(block), ff_free(work);
 }
 
 static void sum_rows(ff_mt *t, const ff_dist_row *mine, ff_dist_row *sum)
