@@ -19,39 +19,36 @@
 /* v [n][3] -> v / m(v) in place, and m(v) = sqrt(|v|^2 + eps^2), never zero. */
 INLINE void unit_vectors(const globe_net *net, vr (*v)[3], vr *m, const int dim, const int n)
 {
-    EACH(n) m[i] = v[i][0] * v[i][0];
-    UNROLL for (int c = 1; c < dim; c++) EACH(n) m[i] = v_fma(v[i][c], v[i][c], m[i]);
-    EACH(n) m[i] = v_max(v_set1(R_TINY), v_sqrt(m[i] + v_set1(net->eps2)));
-    UNROLL for (int c = 0; c < dim; c++) EACH(n) v[i][c] = v[i][c] / m[i];
+    EACH(n, m[i] = v[i][0] * v[i][0]);
+    EACH(n, m[i] = v_fma(v[i][1], v[i][1], m[i]));
+    if (dim == 3) EACH(n, m[i] = v_fma(v[i][2], v[i][2], m[i]));
+    EACH(n, m[i] = v_max(v_set1(R_TINY), v_sqrt(m[i] + v_set1(net->eps2))));
+    XYZ(dim, EACH(n, v[i][c] = v[i][c] / m[i]));
 }
 
 /* S(mm) P_k(cosine), k = 1 .. n_harm, into rows from out on; mm is used up. */
 INLINE void harmonics(const globe_net *net, vr *mm, const vr *cosine, real *out, int v, const int n)
 {
-    vr p0[FF_V], p1[FF_V];
+    vr p0[BUNDLE], p1[BUNDLE], p2[BUNDLE];
     if (net->s.n_harm == 0) return;
     v_s(mm, n);
-    EACH(n) p0[i] = v_set1(1);
-    EACH(n) p1[i] = cosine[i];
-    for (int k = 1; k <= net->s.n_harm; k++, out += LANES) {
-        if (k > 1) EACH(n)
-            {
-                vr p2 = v_fma(v_set1(net->leg_a[k]) * cosine[i], p1[i], v_set1(net->leg_b[k]) * p0[i]);
-                p0[i] = p1[i];
-                p1[i] = p2;
-            }
-        EACH(n) v_store(out + v + i * FF_W, mm[i] * p1[i]);
+    EACH(n, p0[i] = v_set1(1));
+    EACH(n, p1[i] = cosine[i]);
+    EACH(n, put(out, v, i, mm[i] * p1[i]));
+    for (int k = 2; k <= net->s.n_harm; k++) {
+        out += LANES;
+        EACH(n, p2[i] = v_fma(v_set1(net->leg_a[k]) * cosine[i], p1[i], v_set1(net->leg_b[k]) * p0[i]));
+        EACH(n, p0[i] = p1[i]);
+        EACH(n, p1[i] = p2[i]);
+        EACH(n, put(out, v, i, mm[i] * p1[i]));
     }
 }
 
 INLINE void dot_rows(const real *a, const real *b, vr *dot, int v, const int dim, const int n)
 {
-    EACH(n) dot[i] = v_load(a + v + i * FF_W) * v_load(b + v + i * FF_W);
-    UNROLL for (int c = 1; c < dim; c++) EACH(n)
-    {
-        size_t at = (size_t)(c * LANES + v + i * FF_W);
-        dot[i] = v_fma(v_load(a + at), v_load(b + at), dot[i]);
-    }
+    EACH(n, dot[i] = at(a, v, i) * at(b, v, i));
+    EACH(n, dot[i] = v_fma(at(a + LANES, v, i), at(b + LANES, v, i), dot[i]));
+    if (dim == 3) EACH(n, dot[i] = v_fma(at(a + 2 * LANES, v, i), at(b + 2 * LANES, v, i), dot[i]));
 }
 
 /* ---- records ---- */
@@ -102,22 +99,22 @@ static void global_vector_rows(const globe_net *net, int k, real *rows)
 INLINE void source_vector_bundle(const globe_net *net, int k, real *rows, const int dim, int v, const int n)
 {
     real *unit = unit_row(net, rows, k);
-    vr u[FF_V][3], m[FF_V];
-    UNROLL for (int c = 0; c < dim; c++) EACH(n) u[i][c] = v_load(unit + c * LANES + v + i * FF_W);
+    vr u[BUNDLE][3], m[BUNDLE];
+    XYZ(dim, EACH(n, u[i][c] = at(unit + c * LANES, v, i)));
     unit_vectors(net, u, m, dim, n);
-    UNROLL for (int c = 0; c < dim; c++) EACH(n) v_store(unit + c * LANES + v + i * FF_W, u[i][c]);
-    EACH(n) v_store(rows + (net->off_m + k) * LANES + v + i * FF_W, m[i]);
+    XYZ(dim, EACH(n, put(unit + c * LANES, v, i, u[i][c])));
+    EACH(n, put(rows + (net->off_m + k) * LANES, v, i, m[i]));
     v_s(m, n);
-    EACH(n) v_store(rows + (net->off_g + k) * LANES + v + i * FF_W, m[i]);
+    EACH(n, put(rows + (net->off_g + k) * LANES, v, i, m[i]));
 }
 
 INLINE void source_pair_bundle(const globe_net *net, int a, int b, real *rows, real *out, const int dim,
                                int v, const int n)
 {
-    const real *ma = rows + (net->off_m + a) * LANES + v, *mb = rows + (net->off_m + b) * LANES + v;
-    vr mm[FF_V], cosine[FF_V];
+    const real *ma = rows + (net->off_m + a) * LANES, *mb = rows + (net->off_m + b) * LANES;
+    vr mm[BUNDLE], cosine[BUNDLE];
     dot_rows(unit_row(net, rows, a), unit_row(net, rows, b), cosine, v, dim, n);
-    EACH(n) mm[i] = v_load(ma + i * FF_W) * v_load(mb + i * FF_W);
+    EACH(n, mm[i] = at(ma, v, i) * at(mb, v, i));
     harmonics(net, mm, cosine, out, v, n);
 }
 
@@ -169,48 +166,39 @@ static void globe_records(const globe_net *net, int64_t n, const real *src, real
 INLINE void distance_bundle(const globe_net *net, const globe_work *w, vr *m, const int dim, int v,
                             const int n)
 {
-    vr r[FF_V][3], q[FF_V], nonzero[FF_V];
-    EACH(n) q[i] = v_set1(net->eps2);
-    EACH(n) nonzero[i] = v_set1(0);
-    UNROLL for (int c = 0; c < dim; c++) EACH(n)
-    {
-        vr x = v_load(w->rhat + c * LANES + v + i * FF_W) / v_set1(net->length);
-        r[i][c] = v_min(v_set1(R_FAR), v_max(v_set1(-R_FAR), x)); /* |r|^2 must stay finite */
-        q[i] = v_fma(r[i][c], r[i][c], q[i]);
-    }
+    vr r[BUNDLE][3], q[BUNDLE], low[BUNDLE];
+    XYZ(dim, EACH(n, r[i][c] = at(w->rhat + c * LANES, v, i) / v_set1(net->length)));
+    XYZ(dim,
+        EACH(n, r[i][c] = v_min(v_set1(R_FAR), v_max(v_set1(-R_FAR), r[i][c])))); /* |r|^2 stays finite */
+    EACH(n, q[i] = v_set1(net->eps2));
+    XYZ(dim, EACH(n, q[i] = v_fma(r[i][c], r[i][c], q[i])));
     unit_vectors(net, r, m, dim, n);
-    UNROLL for (int c = 0; c < dim; c++) EACH(n)
-    {
-        nonzero[i] = v_max(nonzero[i], v_abs(r[i][c]));
-        v_store(w->rhat + c * LANES + v + i * FF_W, r[i][c]);
-    }
-    EACH(n) v_store(w->minus_apart + v + i * FF_W, __builtin_convertvector(nonzero[i] > v_set1(0), vr));
-    EACH(n) nonzero[i] = v_set1(1) + q[i]; /* -expm1(-q) / (1 + q)^((dim - 1) / 2) */
+    XYZ(dim, EACH(n, put(w->rhat + c * LANES, v, i, r[i][c])));
+    EACH(n, low[i] = v_set1(0));
+    XYZ(dim, EACH(n, low[i] = v_max(low[i], v_abs(r[i][c]))));
+    EACH(n, put(w->minus_apart, v, i, __builtin_convertvector(low[i] > v_set1(0), vr)));
+    EACH(n, low[i] = v_set1(1) + q[i]); /* -expm1(-q) / (1 + q)^((dim - 1) / 2) */
+    if (dim == 2) EACH(n, low[i] = v_sqrt(low[i]));
     v_em1(q, n);
-    EACH(n) q[i] = q[i] / (dim == 3 ? nonzero[i] : v_sqrt(nonzero[i]));
-    EACH(n) v_store(w->scale + v + i * FF_W, v_load(w->scale + v + i * FF_W) * q[i]);
-    EACH(n) q[i] = m[i];
+    EACH(n, put(w->scale, v, i, at(w->scale, v, i) * (q[i] / low[i])));
+    EACH(n, q[i] = m[i]);
     v_s(q, n);
-    EACH(n) v_store(w->features + v + i * FF_W, q[i]);
+    EACH(n, put(w->features, v, i, q[i]));
 }
 
 /* Distances and per-pair features; rows m -> g (k^ . r^), unit -> g k^. */
 INLINE void pair_bundle(const globe_net *net, const globe_work *w, const int dim, int v, const int n)
 {
-    vr m[FF_V], mm[FF_V], cosine[FF_V];
+    vr m[BUNDLE], mm[BUNDLE], cosine[BUNDLE], g[BUNDLE];
     distance_bundle(net, w, m, dim, v, n);
     for (int k = 0; k < net->n_vec; k++) {
-        real *mk = w->rec + (net->off_m + k) * LANES + v, *unit = unit_row(net, w->rec, k);
-        const real *gk = w->rec + (net->off_g + k) * LANES + v;
+        real *mk = w->rec + (net->off_m + k) * LANES, *unit = unit_row(net, w->rec, k);
         dot_rows(unit, w->rhat, cosine, v, dim, n);
-        EACH(n) mm[i] = v_load(mk + i * FF_W) * m[i];
+        EACH(n, mm[i] = at(mk, v, i) * m[i]);
         harmonics(net, mm, cosine, w->features + (1 + k * net->s.n_harm) * LANES, v, n);
-        EACH(n) v_store(mk + i * FF_W, v_load(gk + i * FF_W) * cosine[i]);
-        UNROLL for (int c = 0; c < dim; c++) EACH(n)
-        {
-            real *u = unit + c * LANES + v + i * FF_W;
-            v_store(u, v_load(gk + i * FF_W) * v_load(u));
-        }
+        EACH(n, g[i] = at(w->rec + (net->off_g + k) * LANES, v, i));
+        EACH(n, put(mk, v, i, g[i] * cosine[i]));
+        XYZ(dim, EACH(n, put(unit + c * LANES, v, i, g[i] * at(unit + c * LANES, v, i))));
     }
 }
 
@@ -219,31 +207,23 @@ INLINE void pair_bundle(const globe_net *net, const globe_work *w, const int dim
 INLINE void vector_field(const globe_net *net, const globe_work *w, const real *y, real *comp, const int dim,
                          int v, const int n)
 {
-    vr along[FF_V], out[FF_V][3];
-    EACH(n) along[i] = v_load(y + v + i * FF_W);
-    UNROLL for (int c = 0; c < dim; c++) EACH(n) out[i][c] = v_set1(0);
+    vr along[BUNDLE], across[BUNDLE], sum[BUNDLE][3];
+    EACH(n, along[i] = at(y, v, i));
+    XYZ(dim, EACH(n, sum[i][c] = v_set1(0)));
     for (int k = 0; k < net->n_vec; k++) {
-        const real *unit = unit_row(net, w->rec, k) + v, *gk = w->rec + (net->off_m + k) * LANES + v;
-        EACH(n)
-        {
-            vr y1 = v_load(y + (1 + 2 * k) * LANES + v + i * FF_W),
-               y2 = v_load(y + (2 + 2 * k) * LANES + v + i * FF_W);
-            vr across = v_fma(v_load(w->minus_apart + v + i * FF_W), y2, y1);
-            along[i] = v_fma(v_load(gk + i * FF_W), y2, along[i]);
-            UNROLL for (int c = 0; c < dim; c++) out[i][c] =
-                v_fma(across, v_load(unit + c * LANES + i * FF_W), out[i][c]);
-        }
+        const real *unit = unit_row(net, w->rec, k), *gk = w->rec + (net->off_m + k) * LANES;
+        const real *y1 = y + (1 + 2 * k) * LANES, *y2 = y1 + LANES;
+        EACH(n, along[i] = v_fma(at(gk, v, i), at(y2, v, i), along[i]));
+        EACH(n, across[i] = v_fma(at(w->minus_apart, v, i), at(y2, v, i), at(y1, v, i)));
+        XYZ(dim, EACH(n, sum[i][c] = v_fma(across[i], at(unit + c * LANES, v, i), sum[i][c])));
     }
-    UNROLL for (int c = 0; c < dim; c++) EACH(n)
-    {
-        vr sum = v_fma(along[i], v_load(w->rhat + c * LANES + v + i * FF_W), out[i][c]);
-        v_store(comp + c * LANES + v + i * FF_W, v_load(w->scale + v + i * FF_W) * sum);
-    }
+    XYZ(dim, EACH(n, sum[i][c] = v_fma(along[i], at(w->rhat + c * LANES, v, i), sum[i][c])));
+    XYZ(dim, EACH(n, put(comp + c * LANES, v, i, at(w->scale, v, i) * sum[i][c])));
 }
 
 INLINE void scalar_field(const globe_work *w, const real *y, real *comp, int v, const int n)
 {
-    EACH(n) v_store(comp + v + i * FF_W, v_load(w->scale + v + i * FF_W) * v_load(y + v + i * FF_W));
+    EACH(n, put(comp, v, i, at(w->scale, v, i) * at(y, v, i)));
 }
 
 /* Component rows of all fields from the coefficient rows y. */

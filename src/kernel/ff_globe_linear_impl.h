@@ -5,19 +5,20 @@
 INLINE void register_block(const real *w, const real *b, const real *init, int n_k, const real *x, real *y,
                            int v, const int n)
 {
-    vr acc[FF_J][FF_V], in[FF_V];
-    UNROLL for (int j = 0; j < FF_J; j++) EACH(n) acc[j][i] =
-        init != NULL ? v_load(init + j * LANES + v + i * FF_W) : v_set1(b[j]);
-    x += v;
+    vr acc[FF_J][BUNDLE], in[BUNDLE];
+    if (init != NULL)
+        UNROLL for (int j = 0; j < FF_J; j++) EACH(n, acc[j][i] = at(init + j * LANES, v, i));
+    else
+        UNROLL for (int j = 0; j < FF_J; j++) EACH(n, acc[j][i] = v_set1(b[j]));
     for (int k = 0; k < n_k; k++, w += FF_GLOBE_BLOCK, x += LANES) {
-        EACH(n) in[i] = v_load(x + i * FF_W);
+        EACH(n, in[i] = at(x, v, i));
         UNROLL for (int j = 0; j < FF_J; j++)
         {
             vr wj = v_set1(w[j]);
-            EACH(n) acc[j][i] = v_fma(wj, in[i], acc[j][i]);
+            EACH(n, acc[j][i] = v_fma(wj, in[i], acc[j][i]));
         }
     }
-    UNROLL for (int j = 0; j < FF_J; j++) EACH(n) v_store(y + j * LANES + v + i * FF_W, acc[j][i]);
+    UNROLL for (int j = 0; j < FF_J; j++) EACH(n, put(y + j * LANES, v, i, acc[j][i]));
 }
 
 /* Outputs FF_GLOBE_BLOCK * jb .. of a layer from inputs k0 .. k0 + n_k - 1 (x: row k0), n_v vectors of lanes;
@@ -36,10 +37,10 @@ static void linear_block(const globe_linear *lin, int jb, int k0, int n_k, const
 INLINE void silu_bundle(real *y, int v, const int n)
 {
     for (int j = 0; j < FF_GLOBE_BLOCK; j++, y += LANES) {
-        vr z[FF_V];
-        EACH(n) z[i] = v_load(y + v + i * FF_W);
+        vr z[BUNDLE];
+        EACH(n, z[i] = at(y, v, i));
         v_silu2(z, n);
-        EACH(n) v_store(y + v + i * FF_W, z[i]);
+        EACH(n, put(y, v, i, z[i]));
     }
 }
 
@@ -47,21 +48,21 @@ INLINE void silu_bundle(real *y, int v, const int n)
 INLINE void pade_bundle(real beta, const real *raw, real *y, int v, const int n)
 {
     for (int j = 0; j < FF_GLOBE_BLOCK / 2; j++) {
-        vr a[FF_V], d[FF_V];
-        EACH(n) a[i] = v_load(raw + 2 * j * LANES + v + i * FF_W);
-        EACH(n) d[i] = v_load(raw + (2 * j + 1) * LANES + v + i * FF_W);
-        EACH(n) d[i] = v_fma(v_set1(beta), a[i] * a[i], v_fma(d[i], d[i], v_set1(1)));
-        EACH(n) v_store(y + j * LANES + v + i * FF_W, a[i] * v_abs(a[i]) / d[i]);
+        vr a[BUNDLE], d[BUNDLE];
+        EACH(n, a[i] = at(raw + 2 * j * LANES, v, i));
+        EACH(n, d[i] = at(raw + (2 * j + 1) * LANES, v, i));
+        EACH(n, d[i] = v_fma(v_set1(beta), a[i] * a[i], v_fma(d[i], d[i], v_set1(1))));
+        EACH(n, put(y + j * LANES, v, i, a[i] * v_abs(a[i]) / d[i]));
     }
 }
 
 INLINE void tanh_bundle(const real *raw, real *y, int v, const int n)
 {
     for (int j = 0; j < FF_GLOBE_BLOCK; j++) {
-        vr z[FF_V];
-        EACH(n) z[i] = v_load(raw + j * LANES + v + i * FF_W);
+        vr z[BUNDLE];
+        EACH(n, z[i] = at(raw + j * LANES, v, i));
         v_tanh(z, n);
-        EACH(n) v_store(y + j * LANES + v + i * FF_W, z[i]);
+        EACH(n, put(y + j * LANES, v, i, z[i]));
     }
 }
 

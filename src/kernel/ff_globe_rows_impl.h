@@ -6,6 +6,17 @@ typedef FF_T(ff_globe_linear) globe_linear;
 
 enum { LANES = FF_GLOBE_TILE };
 _Static_assert(FF_GLOBE_TILE % 16 == 0 && FF_GLOBE_ROW_PAD % FF_W == 0, "rows are whole vectors");
+_Static_assert((int)FF_V <= (int)BUNDLE, "a register block is a bundle");
+
+/* Vector i of a bundle that begins at lane v of a row. */
+INLINE vr at(const real *row, int v, int i)
+{
+    return v_load(row + v + i * FF_W);
+}
+INLINE void put(real *row, int v, int i, vr x)
+{
+    v_store(row + v + i * FF_W, x);
+}
 
 /* Calls f(..., v, n) for bundles of n <= FF_V vectors that begin at lane v and cover n_v vectors; n is a
  * constant in each call. */

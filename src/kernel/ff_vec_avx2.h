@@ -39,17 +39,20 @@ static inline vr v_sqrt(vr x)
 INLINE void v_transpose(vr t[8])
 {
     vr a[8], b[8];
-    for (int i = 0; i < 4; i++) { /* pairs of rows interleaved */
+    UNROLL for (int i = 0; i < 4; i++)
+    { /* pairs of rows interleaved */
         a[2 * i] = _mm256_unpacklo_ps(t[2 * i], t[2 * i + 1]);
         a[2 * i + 1] = _mm256_unpackhi_ps(t[2 * i], t[2 * i + 1]);
     }
-    for (int i = 0; i < 2; i++) { /* 4 x 4 blocks done within each half register */
+    UNROLL for (int i = 0; i < 2; i++)
+    { /* 4 x 4 blocks done within each half register */
         b[4 * i] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0x44);
         b[4 * i + 1] = _mm256_shuffle_ps(a[4 * i], a[4 * i + 2], 0xee);
         b[4 * i + 2] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0x44);
         b[4 * i + 3] = _mm256_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0xee);
     }
-    for (int i = 0; i < 4; i++) { /* halves exchanged */
+    UNROLL for (int i = 0; i < 4; i++)
+    { /* halves exchanged */
         t[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
         t[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
     }

@@ -39,17 +39,20 @@ static inline vr v_sqrt(vr x)
 INLINE void v_transpose(vr t[16])
 {
     vr a[16], b[16];
-    for (int i = 0; i < 8; i++) { /* pairs of rows interleaved */
+    UNROLL for (int i = 0; i < 8; i++)
+    { /* pairs of rows interleaved */
         a[2 * i] = _mm512_unpacklo_ps(t[2 * i], t[2 * i + 1]);
         a[2 * i + 1] = _mm512_unpackhi_ps(t[2 * i], t[2 * i + 1]);
     }
-    for (int i = 0; i < 4; i++) { /* 4 x 4 blocks done within each quarter register: b[4 i + c] = column c */
+    UNROLL for (int i = 0; i < 4; i++)
+    { /* 4 x 4 blocks done within each quarter register: b[4 i + c] = column c */
         b[4 * i] = _mm512_shuffle_ps(a[4 * i], a[4 * i + 2], 0x44);
         b[4 * i + 1] = _mm512_shuffle_ps(a[4 * i], a[4 * i + 2], 0xee);
         b[4 * i + 2] = _mm512_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0x44);
         b[4 * i + 3] = _mm512_shuffle_ps(a[4 * i + 1], a[4 * i + 3], 0xee);
     }
-    for (int c = 0; c < 4; c++) { /* quarters exchanged between the four groups of rows */
+    UNROLL for (int c = 0; c < 4; c++)
+    { /* quarters exchanged between the four groups of rows */
         vr lo01 = _mm512_shuffle_f32x4(b[c], b[4 + c], 0x88),
            hi01 = _mm512_shuffle_f32x4(b[c], b[4 + c], 0xdd);
         vr lo23 = _mm512_shuffle_f32x4(b[8 + c], b[12 + c], 0x88);

@@ -1,5 +1,6 @@
-/* Small loops the compiler must unroll completely: over a bundle of n vectors (n a constant of the caller),
- * or over any constant count. Included by the ff_vec_*.h before anything else. */
+/* Code written out over a bundle of n <= BUNDLE vectors, n a constant of the caller: EACH(n, statements with i).
+ * Written out by the preprocessor, not by a loop, since clang 14 keeps arrays of such loops in memory. XYZ does the
+ * same for components c < dim. Included by every ff_vec_*.h. */
 #ifndef FF_VEC_BUNDLE_H
 #define FF_VEC_BUNDLE_H
 
@@ -9,6 +10,39 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
-#define EACH(n) UNROLL for (int i = 0; i < (n); i++)
+
+enum { BUNDLE = 3 };
+
+#define EACH(n, ...)                                                                                         \
+    do {                                                                                                     \
+        {                                                                                                    \
+            enum { i = 0 };                                                                                  \
+            __VA_ARGS__;                                                                                     \
+        }                                                                                                    \
+        if ((n) > 1) {                                                                                       \
+            enum { i = 1 };                                                                                  \
+            __VA_ARGS__;                                                                                     \
+        }                                                                                                    \
+        if ((n) > 2) {                                                                                       \
+            enum { i = 2 };                                                                                  \
+            __VA_ARGS__;                                                                                     \
+        }                                                                                                    \
+    } while (0)
+
+#define XYZ(dim, ...)                                                                                        \
+    do {                                                                                                     \
+        {                                                                                                    \
+            enum { c = 0 };                                                                                  \
+            __VA_ARGS__;                                                                                     \
+        }                                                                                                    \
+        {                                                                                                    \
+            enum { c = 1 };                                                                                  \
+            __VA_ARGS__;                                                                                     \
+        }                                                                                                    \
+        if ((dim) > 2) {                                                                                     \
+            enum { c = 2 };                                                                                  \
+            __VA_ARGS__;                                                                                     \
+        }                                                                                                    \
+    } while (0)
 
 #endif

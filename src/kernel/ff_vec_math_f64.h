@@ -3,8 +3,7 @@
 #define LANE_BY_LANE(name, expression)                                                                       \
     INLINE void name(vr *v, const int n)                                                                     \
     {                                                                                                        \
-        EACH(n)                                                                                              \
-        {                                                                                                    \
+        for (int i = 0; i < n; i++) {                                                                        \
             vr y = v_set1(0);                                                                                \
             for (int l = 0; l < FF_W; l++) {                                                                 \
                 double x = v[i][l];                                                                          \
