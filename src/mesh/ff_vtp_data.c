@@ -70,8 +70,9 @@ static double left(const stream *s)
 
 static ff_status open_stream(const vtp_doc *d, const vtp_array *a, stream *s)
 {
-    *s = (stream){.base64 = true, .p = (const unsigned char *)a->text};
-    s->end = s->p + a->n_text;
+    const char *text = a->text != NULL ? a->text : ""; /* NULL: nothing stood between the tags */
+    *s = (stream){
+        .base64 = true, .p = (const unsigned char *)text, .end = (const unsigned char *)text + a->n_text};
     if (a->format != VTP_APPENDED) return FF_OK;
     if (d->appended == 0) return vtp_fail(d, a, "appended format, but the file has no AppendedData");
     if ((uint64_t)a->offset > d->bytes - d->appended)
