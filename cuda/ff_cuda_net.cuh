@@ -1,0 +1,118 @@
+/* The packed network on the device and what the kernels of this room share. Private to cuda/. */
+#ifndef FF_CUDA_NET_CUH
+#define FF_CUDA_NET_CUH
+
+extern "C" {
+#include "ff_status.h"
+}
+#include "ff_cuda.h"
+
+#include <cuda_runtime.h>
+
+/* Launch errors included: every call goes through here. */
+#define FF_CU(call)                                                                                          \
+    do {                                                                                                     \
+        cudaError_t ff_cu_ = (call);                                                                         \
+        if (ff_cu_ != cudaSuccess) {                                                                         \
+            st = ff_fail(ff_cu_ == cudaErrorMemoryAllocation ? FF_E_MEM : FF_E_INTERNAL, "%s:%d: %s: %s",    \
+                         __FILE__, __LINE__, #call, cudaGetErrorString(ff_cu_));                             \
+            goto done;                                                                                       \
+        }                                                                                                    \
+    } while (0)
+
+enum { FF_MAX_FIELDS = 96 };
+
+/* Shapes and small constants, passed to kernels by value. */
+typedef struct ff_net_dims {
+    int dim, n_hidden, hidden[FF_GLOBE_MAX_LAYERS];
+    int n_gvec, n_svec, n_vec, n_sscalar, n_harm; /* n_vec = n_gvec + n_svec */
+    int n_field, n_vfield, n_sfield, n_comp, n_coef, n_net_out;
+    int n_feat;     /* per-pair features: n_vec n_harm, then g(r) */
+    int n_src_feat; /* source-only features: scalars; g of source vectors; harmonics of pairs without r */
+    int rec_len;    /* floats of a record before h0: (unit, m) [n_vec][4], then g [n_vec], padded to 4 */
+    int mlp;
+    float beta, eps2, inv_length;
+    int8_t rank[FF_MAX_FIELDS];
+    int16_t comp[FF_MAX_FIELDS];                          /* first component of a field */
+    int16_t vfield[FF_MAX_FIELDS], sfield[FF_MAX_FIELDS]; /* component offsets of vector and scalar fields */
+} ff_net_dims;
+
+struct ff_fused_row; /* one instance of the fused kernel */
+
+struct ff_cuda_net {
+    ff_net_dims d;
+    ff_cuda_precision precision;
+    const struct ff_fused_row *fused; /* NULL: plain kernel */
+    float h0_scale;                   /* 0.5 for the fused kernels (SiLU of x from x / 2) */
+    float *w_src, *b_src;             /* [n_src_feat][H0], [H0]: record part of layer one, unscaled */
+    float *gvec;                      /* [n_gvec][8]: unit, m, g */
+    float *w_pair;                    /* plain kernel: layers, each [n_in][n_out] then bias [n_out] */
+    char *image;                      /* fused kernel: packed weights */
+    float *bias;                      /* fused kernel: hidden layers 2.., outputs */
+};
+
+/* Everything a pair kernel reads or writes. */
+typedef struct ff_pair_dev {
+    const double *x_t, *x_s;
+    const int32_t *seg_off, *seg_cum, *n_pairs, *src, *piece_off;
+    const int64_t *seg_src, *group_off;
+    const float *strength, *rec;
+    const void *h0;
+    float *part;
+    int32_t n_t;
+    int64_t n_piece, n_group;
+} ff_pair_dev;
+
+/* A row of the table of fused kernels: which shapes it serves, how weights are packed, how it starts. */
+typedef struct ff_fused_row {
+    ff_cuda_precision precision;
+    int width, n_hidden, n_vec, n_harm, n_vfield, n_sfield;
+    size_t image_bytes;
+    int n_bias;
+    size_t h0_bytes; /* of one record */
+    /* w[l] [out][in] in the kernel's feature and output order (see ff_fused_slot), scaled */
+    void (*pack)(const ff_net_dims *d, const float *const *w, const float *const *b, char *image,
+                 float *bias);
+    cudaError_t (*launch)(const ff_net_dims *d, const ff_pair_dev *p, const char *image, const float *bias,
+                          cudaStream_t stream);
+} ff_fused_row;
+
+/* Where h0 begins in a buffer of n records. */
+static inline size_t ff_h0_offset(const ff_net_dims *d, int64_t n)
+{
+    return ((size_t)n * (size_t)d->rec_len * sizeof(float) + 255) / 256 * 256;
+}
+
+const ff_fused_row *ff_fused_find(const ff_net_dims *d, ff_cuda_precision precision);
+cudaError_t ff_plain_launch(const ff_net_dims *d, const ff_pair_dev *p, const float *w, cudaStream_t stream);
+
+/* ---- shared device arithmetic ---- */
+
+/* Position of a work unit: pairs [p, ...) of target t. */
+typedef struct ff_cursor {
+    int t, p;
+} ff_cursor;
+
+/* First piece boundary at or after group g of the whole launch, and the group it starts at. */
+static __device__ inline ff_cursor ff_piece_at(const ff_pair_dev &q, int64_t g, int64_t *group)
+{
+    int lo = 0, hi = q.n_t; /* last t with group_off[t] <= g */
+    while (hi - lo > 1) {
+        int mid = (lo + hi) / 2;
+        if (q.group_off[mid] <= g)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    constexpr int per = FF_CUDA_PIECE / FF_CUDA_GROUP;
+    int64_t into = g - q.group_off[lo], piece = (into + per - 1) / per;
+    if (g >= q.n_group || piece * per >= q.group_off[lo + 1] - q.group_off[lo]) {
+        int t = g >= q.n_group ? q.n_t : lo + 1;
+        *group = q.group_off[t];
+        return {t, 0};
+    }
+    *group = q.group_off[lo] + piece * per;
+    return {lo, (int)(piece * FF_CUDA_PIECE)};
+}
+
+#endif
