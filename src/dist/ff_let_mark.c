@@ -60,9 +60,10 @@ static ff_status mark_task(void *ctx, int64_t k, int64_t begin, int64_t end)
 {
     const mark_job *job = ctx;
     const ff_cloud *c = job->let->cloud;
-    watcher w = {job, c->cut[c->comm->rank], c->cut[c->comm->rank + 1], false};
+    bool asked = job->remote_task != NULL; /* else not looked for */
+    watcher w = {job, c->cut[c->comm->rank], c->cut[c->comm->rank + 1], !asked};
     FF_TRY(ff_dtt_walk(job->marker.targets, job->let->tree, job->theta, begin, end, watch_emit, &w));
-    if (w.remote && job->remote_task != NULL) job->remote_task[k] = 1;
+    if (asked && w.remote) job->remote_task[k] = 1;
     return FF_OK;
 }
 
