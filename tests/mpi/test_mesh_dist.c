@@ -394,7 +394,7 @@ static void faults_on_one_rank(void **state)
     for (int what = 0; what < 2; what++)
         for (int i = 0; i < 3; i++) {
             const char *out = result_names[i];
-            for (int64_t n = 1; n < 400 && ff_mt_good(t); n += 1 + n / 8) {
+            for (int64_t n = 1; n < 400 && ff_mt_good(t); n += 1 + n / 4) {
                 ff_mesh *m = NULL;
                 bool last = t->rank == t->size - 1;
                 size_t blocks = ff_mem_blocks();
