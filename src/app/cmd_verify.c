@@ -1,4 +1,5 @@
 #include "verify.h"
+#include "verify_scatter.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,8 +157,7 @@ static ff_status verify_file(verify *v, const char *path)
     case FF_GOLDEN_GLOBE:
         return verify_globe(v, path);
     case FF_GOLDEN_SCATTER:
-        verify_note(v, "zonal scatter", "not built yet");
-        return FF_OK;
+        return verify_scatter(v, path);
     case FF_GOLDEN_HEAD:
         verify_note(v, "embedding head", "not built yet");
         return FF_OK;
