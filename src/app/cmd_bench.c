@@ -1,5 +1,6 @@
 #include "app_boundary.h"
 #include "bench_blas.h"
+#include "bench_scatter.h"
 #include "dist_table.h"
 #include "ff_eval.h"
 
@@ -193,6 +194,7 @@ done:
 ff_status cmd_bench(ff_app *app)
 {
     const ff_config *c = app->config;
+    if (strcmp(ff_config_string(c, "bench.kind"), "scatter") == 0) return bench_scatter(app);
     FF_TRY(ff_config_need(c, "case"));
     if (strcmp(ff_config_string(c, "bench.mode"), "train") == 0)
         return ff_fail(FF_E_UNSUPPORTED,

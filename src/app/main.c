@@ -60,7 +60,7 @@ static const ff_verb verbs[] = {
      INT_MAX,
      true,
      cmd_verify},
-    {{FF_VERB_BENCH, "bench", "globe|plan --case CASE", "time the measured cases",
+    {{FF_VERB_BENCH, "bench", "globe|plan --case CASE | scatter", "time the measured cases",
       "Times cases generated in memory and prints milliseconds (min, median), pair evaluations, rates and "
       "memory."},
      "bench.kind",

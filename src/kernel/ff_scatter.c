@@ -116,38 +116,34 @@ const char *ff_scatter_isa_name(void)
 
 /* ---- division of work ---- */
 
-enum {
-    NODE_COST = 8,
-    TASKS_A_THREAD = 8,
-    HEAVY_MIN = 4096
-}; /* a node costs about as much as 8 edges to write */
+/* A node costs about as much as NODE_COST edges to write. */
+enum { NODE_COST = 8, TASKS_A_THREAD = 8, HEAVY_MIN = 4096 };
 
-static void give_out(const ff_scatter_csr *csr, int lmax, ff_scatter_task task, void *ctx, int threads)
+static void give(ff_scatter_task task, void *ctx, int64_t n0, int64_t n1, int l0, int l1)
 {
-    int64_t each = (csr->n_edges + NODE_COST * csr->n_nodes) / (TASKS_A_THREAD * threads) + 1, work = 0,
-            n0 = 0;
-    int64_t heavy = each > HEAVY_MIN ? each : HEAVY_MIN;
+    if (n1 == n0) return;
+        /* Named one by one: clang 14 crashes on a pointer to a function that a task takes by default. */
+#pragma omp task default(none) firstprivate(task, ctx, n0, n1, l0, l1)
+    task(ctx, n0, n1, l0, l1);
+}
+
+static void give_all(const ff_scatter_csr *csr, int lmax, ff_scatter_task task, void *ctx, int threads)
+{
+    const int64_t each = (csr->n_edges + NODE_COST * csr->n_nodes) / (TASKS_A_THREAD * threads) + 1;
+    const int64_t heavy = each > HEAVY_MIN ? each : HEAVY_MIN;
+    int64_t work = 0, n0 = 0;
     for (int64_t n = 0; n < csr->n_nodes; n++) {
         int64_t here = csr->off[n + 1] - csr->off[n] + NODE_COST;
         if (here > heavy) {
-            if (n > n0) {
-#pragma omp task firstprivate(n0, n)
-                task(ctx, n0, n, 1, lmax);
-            }
-            for (int l = 1; l <= lmax; l++) {
-#pragma omp task firstprivate(n, l)
-                task(ctx, n, n + 1, l, l);
-            }
+            give(task, ctx, n0, n, 1, lmax);
+            for (int l = 1; l <= lmax; l++) give(task, ctx, n, n + 1, l, l);
             n0 = n + 1, work = 0;
-            continue;
-        }
-        work += here;
-        if (work >= each || n + 1 == csr->n_nodes) {
-#pragma omp task firstprivate(n0, n)
-            task(ctx, n0, n + 1, 1, lmax);
+        } else if ((work += here) >= each) {
+            give(task, ctx, n0, n + 1, 1, lmax);
             n0 = n + 1, work = 0;
         }
     }
+    give(task, ctx, n0, csr->n_nodes, 1, lmax);
 }
 
 void ff_scatter_nodes(const ff_scatter_csr *csr, int lmax, ff_scatter_task task, void *ctx)
@@ -159,5 +155,5 @@ void ff_scatter_nodes(const ff_scatter_csr *csr, int lmax, ff_scatter_task task,
     }
 #pragma omp parallel
 #pragma omp single
-    give_out(csr, lmax, task, ctx, threads);
+    give_all(csr, lmax, task, ctx, threads);
 }
