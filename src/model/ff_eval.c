@@ -346,6 +346,7 @@ void ff_eval_destroy(ff_eval **ep)
 {
     ff_eval *e = *ep;
     if (e == NULL) return;
+    ff_eval_jobs_free(e);
     if (e->opts.f64)
         ff_eval_free_f64(e);
     else

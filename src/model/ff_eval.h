@@ -7,11 +7,13 @@
 
 #include "ff_case.h"
 #include "ff_let.h"
+#include "ff_pair_backend.h"
 
 typedef struct ff_eval ff_eval; /* of one precision */
 
 typedef struct ff_eval_opts {
-    bool f64; /* network, features and sums' inputs in double (verification) */
+    const ff_pair_backend *backend; /* evaluates the layers (float32 inputs); NULL: the CPU. Borrowed */
+    bool f64;                       /* network, features and sums' inputs in double (verification) */
     bool progress;
     /* Called after each communication layer for each boundary (source index), before compression, and for the
      * final layer before calibration (source -1): home-order rows [n_home][n_comp], fields sorted. May be
@@ -21,7 +23,7 @@ typedef struct ff_eval_opts {
 } ff_eval_opts;
 #define FF_EVAL_OPTS_INIT                                                                                    \
     {                                                                                                        \
-        false, false, NULL, NULL                                                                             \
+        NULL, false, false, NULL, NULL                                                                       \
     }
 
 typedef struct ff_eval_stats {

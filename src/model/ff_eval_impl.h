@@ -26,8 +26,10 @@ typedef struct layer_source {
         *dyn_node;   /* [n_held], [n_nodes][n_dyn]: latents (raw feature order), strengths (sorted) */
     globe_net **net; /* [n_len], the model's order */
     real **rec_point, **rec_node;
-    size_t rec_len; /* the same for every branch */
-    int n_raw;      /* raw source features of this layer */
+    size_t rec_len;         /* the same for every branch */
+    ff_pair_net **pair_net; /* [n_len] instead of net and records, with a backend */
+    int64_t madds;          /* multiply-adds a pair */
+    int n_raw;              /* raw source features of this layer */
 } layer_source;
 
 typedef struct layer {
@@ -472,29 +474,38 @@ static void next_values(layer *l)
 
 /* ---- a layer ---- */
 
-static ff_status make_nets(layer *l, int j)
+static ff_status make_net(const layer *l, int j, int k, const ff_globe_shape *shape)
 {
     const ff_eval *e = l->e;
-    const ff_model *model = e->c->model;
-    const ff_model_config *m = model->config;
-    int bc = e->c->source[j].bc;
     const float *w[FF_GLOBE_MAX_LAYERS + 1], *b[FF_GLOBE_MAX_LAYERS + 1];
+    int bc = e->c->source[j].bc;
+    layer_source *s = &l->src[j];
+    ff_model_network(e->c->model, l->index, bc, k, w, b);
+    double length = e->c->length[k] * exp(ff_model_log_scale(e->c->model, l->index, bc, k));
+    const ff_pair_backend *be = e->opts.backend;
+    if (s->pair_net != NULL)
+        return be->net_create(be->impl, shape, w, b, e->gscalar, e->gvector, length, &s->pair_net[k]);
+    return FF_T(ff_globe_create)(shape, w, b, e->gscalar, e->gvector, length, &s->net[k]);
+}
+
+static ff_status make_nets(layer *l, int j, bool on_backend)
+{
+    const ff_model_config *m = l->e->c->model->config;
     int *ranks = NULL;
     ff_globe_shape shape;
     layer_source *s = &l->src[j];
     FF_TRY(FF_NEW(ranks, ff_model_max_fields(m) + 1));
-    ff_model_shape(m, l->index, bc, ranks, &shape);
-    ff_status st = FF_NEW0(s->net, m->n_len);
-    for (int k = 0; k < m->n_len && st == FF_OK; k++) {
-        ff_model_network(model, l->index, bc, k, w, b);
-        double length = e->c->length[k] * exp(ff_model_log_scale(model, l->index, bc, k));
-        st = FF_T(ff_globe_create)(&shape, w, b, e->gscalar, e->gvector, length, &s->net[k]);
-    }
+    ff_model_shape(m, l->index, l->e->c->source[j].bc, ranks, &shape);
+    ff_status st = on_backend ? FF_NEW0(s->pair_net, m->n_len) : FF_NEW0(s->net, m->n_len);
+    for (int k = 0; k < m->n_len && st == FF_OK; k++) st = make_net(l, j, k, &shape);
     if (st == FF_OK) {
+        s->n_raw = ff_globe_n_source(&shape);
+        s->madds = ff_globe_pair_madds(&shape);
+        l->n_comp = ff_globe_n_comp(&shape);
+    }
+    if (st == FF_OK && !on_backend) {
         size_t scratch = FF_T(ff_globe_scratch_len)(s->net[0]);
         s->rec_len = FF_T(ff_globe_record_len)(s->net[0]);
-        s->n_raw = ff_globe_n_source(&shape);
-        l->n_comp = ff_globe_n_comp(&shape);
         if (scratch > l->scratch_len) l->scratch_len = scratch;
     }
     ff_free(ranks);
@@ -521,10 +532,12 @@ static void drop_layer(layer *l)
         layer_source *s = &l->src[j];
         for (int b = 0; b < e->n_len; b++) {
             if (s->net != NULL) FF_T(ff_globe_destroy)(&s->net[b]);
+            if (s->pair_net != NULL) e->opts.backend->net_destroy(e->opts.backend->impl, &s->pair_net[b]);
             if (s->rec_point != NULL) ff_free(s->rec_point[b]);
             if (s->rec_node != NULL) ff_free(s->rec_node[b]);
         }
         FF_FREE(s->net);
+        FF_FREE(s->pair_net);
         FF_FREE(s->rec_point);
         FF_FREE(s->rec_node);
     }
@@ -535,8 +548,8 @@ static ff_status open_layer(layer *l)
 {
     ff_eval *e = l->e;
     for (int j = 0; j < e->n_src; j++) {
-        FF_TRY(make_nets(l, j));
-        FF_TRY(make_record_space(l, j));
+        FF_TRY(make_nets(l, j, e->opts.backend != NULL));
+        if (e->opts.backend == NULL) FF_TRY(make_record_space(l, j));
     }
     if (e->n_src == 0) l->n_comp = ff_names_comp(&e->c->model->config->outputs, e->dim);
     for (int i = 0; i < e->n_cloud; i++)
@@ -569,6 +582,65 @@ static ff_status exchange_end(const layer *l, ff_let_transfer **transfer)
     return st;
 }
 
+#if FF_EVAL_BACKEND
+/* Source values in the backend's order: held points, then held nodes. */
+static ff_status job_inputs(const layer *l, int j, float **raw, float **strength)
+{
+    const ff_eval *e = l->e;
+    const layer_source *s = &l->src[j];
+    const eval_set *set = &e->set[j];
+    int64_t n_p = e->let[j]->tree->n_held, n = n_p + e->let[j]->tree->n_nodes;
+    FF_TRY(FF_NEW(*raw, n * s->n_raw + 1));
+    FF_TRY(FF_NEW(*strength, n * e->n_len + 1));
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < n; i++) {
+        const real *dyn = i < n_p ? s->dyn_point + i * e->n_dyn : s->dyn_node + (i - n_p) * e->n_dyn;
+        const double *stat =
+            i < n_p ? set->stat_point + i * set->n_stat : set->stat_node + (i - n_p) * set->n_stat;
+        raw_row(l, j, dyn, stat, *raw + i * s->n_raw);
+        for (int b = 0; b < e->n_len; b++)
+            (*strength)[b * n + i] = dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)];
+    }
+    return FF_OK;
+}
+
+static ff_status run_job(layer *l, int j, double *const *total)
+{
+    float *raw = NULL, *strength = NULL;
+    ff_status st = job_inputs(l, j, &raw, &strength);
+    eval_job_args a = {j, l->n_comp, l->final, l->src[j].pair_net, raw, strength, total};
+    if (st == FF_OK) st = ff_eval_jobs_run(l->e, &a, &l->pairs);
+    ff_free(raw);
+    ff_free(strength);
+    return st;
+}
+
+/* All pairs of the layer on the backend, sources in the model's order. */
+static ff_status run_jobs(layer *l)
+{
+    const ff_eval *e = l->e;
+    double **total = NULL;
+    ff_status st = FF_NEW0(total, e->n_cloud + 1);
+    for (int i = 0; i < e->n_cloud && st == FF_OK; i++)
+        if (is_target(l, i)) st = FF_NEW0(total[i], e->cloud[i]->n_own * l->n_comp + 1);
+    for (int j = 0; j < e->n_src && st == FF_OK; j++) st = run_job(l, j, total);
+    for (int i = 0; i < e->n_cloud && st == FF_OK; i++)
+        for (int64_t k = 0; is_target(l, i) && k < e->cloud[i]->n_own * l->n_comp; k++)
+            l->out[i][k] = (real)total[i][k];
+    for (int i = 0; i < e->n_cloud && total != NULL; i++) ff_free(total[i]);
+    ff_free(total);
+    return st;
+}
+#else
+static ff_status run_jobs(layer *l)
+{
+    (void)l;
+    return ff_fail(FF_E_UNSUPPORTED,
+                   "run.precision = f64: the %s backend has no float64, use the cpu backend",
+                   l->e->opts.backend->name);
+}
+#endif
+
 /* Work with the exchange in flight. Every rank ends the exchange, whatever its own work came to. */
 static ff_status compute(layer *l)
 {
@@ -578,8 +650,9 @@ static ff_status compute(layer *l)
     ff_phase_begin("pairs");
     double t0 = ff_now_s();
     ff_status st = exchange_begin(l, transfer);
-    ff_status work = st == FF_OK ? make_records(l, EARLY) : st;
-    if (work == FF_OK) work = run_tasks(l, EARLY);
+    bool on_cpu = e->opts.backend == NULL;
+    ff_status work = st == FF_OK && on_cpu ? make_records(l, EARLY) : st;
+    if (work == FF_OK && on_cpu) work = run_tasks(l, EARLY);
     ff_phase_begin("exchange wait");
     double t1 = ff_now_s();
     ff_status ended = exchange_end(l, transfer);
@@ -589,8 +662,8 @@ static ff_status compute(layer *l)
     e->stats.t_wait_s += t2 - t1;
     ff_phase_begin("pairs");
     if (work == FF_OK) work = st;
-    if (work == FF_OK) work = make_records(l, LATE);
-    if (work == FF_OK) work = run_tasks(l, LATE);
+    if (work == FF_OK && on_cpu) work = make_records(l, LATE);
+    if (work == FF_OK) work = on_cpu ? run_tasks(l, LATE) : run_jobs(l);
     ff_phase_end();
     ff_free(transfer);
     return ff_agree(e->comm, work);
@@ -660,10 +733,7 @@ static ff_status values_alloc(layer *l)
 
 static int64_t net_flop(const layer *l)
 {
-    int64_t f = 0;
-    for (int j = 0; j < l->e->n_src && f == 0; j++)
-        f = 2 * ff_globe_pair_madds(FF_T(ff_globe_shape)(l->src[j].net[0]));
-    return f;
+    return l->e->n_src > 0 ? 2 * l->src[0].madds : 0;
 }
 
 ff_status FF_T(ff_eval_layers)(ff_eval *e, double *out)
@@ -754,7 +824,7 @@ ff_status FF_T(ff_eval_direct)(ff_eval *e, const double *x, int64_t k, double *e
     ff_status st = l.src == NULL ? ff_fail(FF_E_ARG, "direct evaluation needs a run before it") : FF_OK;
     if (st == FF_OK) st = FF_NEW0(l.out, e->n_cloud);
     l.n_comp = ff_names_comp(&e->c->model->config->outputs, e->dim);
-    for (int j = 0; j < e->n_src && st == FF_OK; j++) st = make_nets(&l, j);
+    for (int j = 0; j < e->n_src && st == FF_OK; j++) st = make_nets(&l, j, false);
     if (st == FF_OK) st = FF_NEW0(sum, k * l.n_comp + 1);
     for (int j = 0; j < e->n_src && st == FF_OK; j++) st = direct_source(&l, j, x, k, sum);
     st = ff_agree(e->comm, st);
@@ -787,7 +857,7 @@ int64_t FF_T(ff_eval_layer_bytes)(const ff_eval *e)
         l.src = src;
         for (int j = 0; j < e->n_src; j++) {
             const ff_tree *t = e->let[j]->tree;
-            if (make_nets(&l, j) == FF_OK)
+            if (make_nets(&l, j, false) == FF_OK)
                 rec +=
                     ((int64_t)t->n_held + t->n_nodes) * (int64_t)(src[j].rec_len * sizeof(real)) * e->n_len;
             for (int b = 0; b < e->n_len && src[j].net != NULL; b++) FF_T(ff_globe_destroy)(&src[j].net[b]);
@@ -810,7 +880,7 @@ ff_status FF_T(ff_eval_pair_rate)(const ff_eval *e, double *rate)
         .e = (ff_eval *)(uintptr_t)e, .index = e->c->model->config->n_comm, .final = true, .src = &src};
     *rate = 1;
     if (e->n_src == 0) return FF_OK;
-    FF_GO(make_nets(&l, 0));
+    FF_GO(make_nets(&l, 0, false));
     FF_GO(stream_alloc(&t, &l, 1));
     FF_GO(FF_NEW0(raw, TILE * src.n_raw + 1));
     FF_GO(FF_NEW(rec, (size_t)TILE * src.rec_len + 1));

@@ -23,6 +23,12 @@ typedef struct eval_set {
     uint8_t *remote; /* [n_tasks] 1: reads something that arrives by the payload exchange */
 } eval_set;
 
+/* Pair lists of one source for a backend, kept over the layers. */
+typedef struct eval_job {
+    ff_pair_lists *lists; /* only what adding up needs */
+    ff_pair_job *job;
+} eval_job;
+
 struct ff_eval {
     ff_comm *comm;
     const ff_case *c;
@@ -36,6 +42,7 @@ struct ff_eval {
     eval_set *set;   /* [n_cloud] */
     double *gscalar, *gvector;
     int n_lat, n_len, n_dyn; /* latent components; lengths; n_dyn = n_lat + n_len values a source and layer */
+    eval_job *job[2];        /* [n_src] communication layers, final layer; with a backend only */
     void *last_dyn;          /* instance's own: last layer's source values, for ff_eval_direct */
 };
 
@@ -49,6 +56,18 @@ ff_status ff_eval_pair_rate_f32(const ff_eval *e, double *rate);
 ff_status ff_eval_pair_rate_f64(const ff_eval *e, double *rate);
 void ff_eval_free_f32(ff_eval *e);
 void ff_eval_free_f64(ff_eval *e);
+
+/* Layers on a backend (ff_eval_jobs.c): rows of source j added to total [n_cloud][n_own][n_comp] of the targets.
+ * Sources are the held points, then the held nodes: raw [n][n_raw], strength [n_len][n]. pairs: evaluations. Local */
+typedef struct eval_job_args {
+    int j, n_comp;
+    bool final;
+    ff_pair_net *const *net;
+    const float *raw, *strength;
+    double *const *total;
+} eval_job_args;
+ff_status ff_eval_jobs_run(ff_eval *e, const eval_job_args *a, int64_t *pairs);
+void ff_eval_jobs_free(ff_eval *e);
 
 /* Calibration y = w y + b of final rows [n][n_comp], in place. */
 void ff_eval_calibrate(const ff_eval *e, int64_t n, double *rows);

@@ -1,0 +1,27 @@
+/* Table of a backend that evaluates whole layers from pair lists (the CUDA row is in cuda/). The CPU evaluates tiles
+ * inside its own walk (model/ff_eval_impl.h) and needs no row. All calls Local; one thread a rank. */
+#ifndef FF_PAIR_BACKEND_H
+#define FF_PAIR_BACKEND_H
+
+#include "ff_globe.h"
+#include "ff_pair_lists.h"
+
+typedef struct ff_pair_net ff_pair_net; /* a packed network of the backend */
+typedef struct ff_pair_job ff_pair_job; /* pair lists where the backend wants them */
+
+typedef struct ff_pair_backend {
+    const char *name;
+    void *impl;
+    ff_status (*net_create)(void *impl, const ff_globe_shape *s, const float *const *w, const float *const *b,
+                            const double *gscalar, const double *gvector, double length, ff_pair_net **out);
+    void (*net_destroy)(void *impl, ff_pair_net **net);
+    ff_status (*job_create)(void *impl, const ff_pair_lists *lists, ff_pair_job **out);
+    void (*job_destroy)(void *impl, ff_pair_job **job);
+    /* rows [n_t][n_comp] = sum over the networks of pair sums (overwritten). n_src sources: x [n_src][4] double,
+     * raw features [n_src][ff_globe_n_source], strength [n_net][n_src]; all host memory. */
+    ff_status (*job_run)(void *impl, ff_pair_job *job, ff_pair_net *const *net, int n_net, int64_t n_src,
+                         const double *x, const float *raw, const float *strength, float *rows);
+    int64_t (*device_peak)(void *impl); /* bytes of device memory at the peak */
+} ff_pair_backend;
+
+#endif
