@@ -10,6 +10,7 @@
 #define FF_CUDA_H
 
 #include "ff_globe.h"
+#include "ff_pair_backend.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,6 +75,17 @@ typedef struct ff_cuda_pair_args {
     float *d_out;
 } ff_cuda_pair_args;
 ff_status ff_cuda_pair_forward(const ff_cuda_net *net, const ff_cuda_pair_args *args, void *stream);
+
+/* ---- the backend row ---- */
+
+/* GPUs this process can use; 0 without a driver, too.                                                       Local */
+int ff_cuda_device_count(void);
+ff_status ff_cuda_device_name(int device, char *name, size_t size);
+
+/* The CUDA row of ff_pair_backend on one device (it becomes the current one). Owned by the caller.           Local
+ * FF_E_MEM; FF_E_INTERNAL with the driver's text. */
+ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pair_backend **out);
+void ff_cuda_backend_destroy(ff_pair_backend **backend);
 
 #ifdef __cplusplus
 }

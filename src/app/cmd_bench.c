@@ -3,6 +3,7 @@
 #include "bench_scatter.h"
 #include "dist_table.h"
 #include "ff_eval.h"
+#include "ff_pair_backend.h"
 
 #include <omp.h>
 #include <stdlib.h>
@@ -72,7 +73,9 @@ static void report(ff_app *app, double *t_s, int n, double t_setup_s, const benc
     int threads = omp_get_max_threads();
     qsort(t_s, (size_t)n, sizeof *t_s, by_value);
     double median = n % 2 == 1 ? t_s[n / 2] : (t_s[n / 2 - 1] + t_s[n / 2]) / 2;
-    double gflops = 1e-9 * (double)s->flop / t_s[0], gemm = bench_sgemm_gflops(2048, threads);
+    const ff_pair_backend *gpu = app->backend;
+    double gflops = 1e-9 * (double)s->flop / t_s[0],
+           gemm = gpu == NULL ? bench_sgemm_gflops(2048, threads) : 0;
     ff_info("time of a call        %.1f ms min, %.1f ms median of %d (of these %.1f ms trees and plans)",
             1e3 * t_s[0], 1e3 * median, n, 1e3 * t_setup_s);
     ff_info("pair evaluations      %.4g, %.4g a second", (double)s->pairs, (double)s->pairs / t_s[0]);
@@ -94,6 +97,10 @@ static void report(ff_app *app, double *t_s, int n, double t_setup_s, const benc
                 1e3 * t_s[0] * all / 350);
         ff_json_double(j, "sgemm_gflops", gemm);
         ff_json_double(j, "t_scaled_s", t_s[0] * all / 350);
+    } else if (gpu != NULL) {
+        ff_info("device memory         %.1f MiB at the peak of rank 0",
+                (double)gpu->device_peak(gpu->impl) / 1048576);
+        ff_json_int(j, "device_peak_bytes", gpu->device_peak(gpu->impl));
     } else {
         ff_info("sgemm at 2048^3       no BLAS library found (Debian: libopenblas0)");
     }
@@ -113,6 +120,7 @@ static ff_status bench_globe(ff_app *app)
     double *t_s = NULL, *out = NULL, t_setup_s = 0;
     bench_sums sums = {0};
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    opts.backend = app->backend;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
     FF_TRY(ff_agree(app->comm,
                     ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
@@ -134,8 +142,9 @@ static ff_status bench_globe(ff_app *app)
     }
     FF_GO(reduce(app->comm, t_s, repeat, &sums));
     ff_info("bench globe, case %s, config %s, %s, %lld body faces, %d ranks x %d threads, kernel %s",
-            ff_config_string(c, "case"), wide ? "wide" : "default", opts.f64 ? "f64" : "f32",
-            (long long)sums.faces, app->comm->size, omp_get_max_threads(), ff_globe_isa());
+            ff_config_string(c, "case"), wide ? "wide" : "default", ff_config_string(c, "run.precision"),
+            (long long)sums.faces, app->comm->size, omp_get_max_threads(),
+            app->backend != NULL ? app->backend->name : ff_globe_isa());
     report(app, t_s, repeat, t_setup_s, &sums);
     FF_GO(dist_table(app, e));
 done:
@@ -159,6 +168,7 @@ static ff_status bench_plan(ff_app *app)
     double *t_s = NULL;
     int64_t pairs = 0;
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    opts.backend = app->backend;
     bool wide = strcmp(ff_config_string(c, "bench.config"), "wide") == 0;
     FF_TRY(ff_agree(app->comm, ff_model_random(config_json(wide), 1, &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));

@@ -175,6 +175,7 @@ static ff_status evaluate(predict *p)
 {
     const ff_config *c = p->app->config;
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    opts.backend = p->app->backend;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
     opts.progress = true;
     print_case(p);

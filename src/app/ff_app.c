@@ -1,5 +1,7 @@
 #include "ff_app.h"
 
+#include "app_backend.h"
+
 #include "ff_globe.h"
 #include "ff_h5_version.h"
 #include "ff_io.h"
@@ -123,17 +125,9 @@ static ff_status read_options(ff_app *app, int n_args, char *const *args)
     return check_files(app);
 }
 
-/* What this build and machine cannot do. */
+/* What this build cannot do. */
 static ff_status check_build(const ff_config *c)
 {
-    const char *precision = ff_config_string(c, "run.precision");
-    if (strcmp(ff_config_string(c, "run.backend"), "cuda") == 0)
-        return ff_fail(FF_E_UNSUPPORTED,
-                       "run.backend = cuda: this build has no CUDA backend; use cpu or auto");
-    if (strcmp(precision, "tf32") == 0 || strcmp(precision, "bf16") == 0)
-        return ff_fail(FF_E_UNSUPPORTED,
-                       "run.precision = %s: needs the CUDA backend, which this build lacks; use f32 or f64",
-                       precision);
     if (strcmp(ff_config_string(c, "run.transport"), "nccl") == 0)
         return ff_fail(FF_E_UNSUPPORTED, "run.transport = nccl: this build has no NCCL; use mpi or auto");
     return FF_OK;
@@ -176,9 +170,8 @@ static void header(ff_app *app)
     int ranks = ff_comm_size(app->comm), threads = omp_get_max_threads();
     if (app->verb->figures) ff_info("farfield %s, %s", ff_version(), app->verb->text.name);
     if (app->verb->figures)
-        ff_info(
-            "MPI %s, MPI-IO %s, ranks %d, threads a rank %d, HDF5 %s, pair kernel %s, backend cpu, CUDA none",
-            mpi, io, ranks, threads, h5, ff_globe_isa());
+        ff_info("MPI %s, MPI-IO %s, ranks %d, threads a rank %d, HDF5 %s, pair kernel %s, backend %s", mpi,
+                io, ranks, threads, h5, ff_globe_isa(), app->backend != NULL ? app->backend->name : "cpu");
     ff_json *j = &app->json;
     ff_json_open(j, NULL, '{');
     ff_json_open(j, "farfield", '{');
@@ -187,7 +180,7 @@ static void header(ff_app *app)
     ff_json_string(j, "mpi", mpi);
     ff_json_string(j, "mpi_io", io);
     ff_json_string(j, "hdf5", h5);
-    ff_json_string(j, "backend", "cpu");
+    ff_json_string(j, "backend", app->backend != NULL ? app->backend->name : "cpu");
     ff_json_string(j, "isa", ff_globe_isa());
     ff_json_int(j, "ranks", ranks);
     ff_json_int(j, "threads", threads);
@@ -297,6 +290,9 @@ void ff_app_plan_options(const ff_app *app, double *theta, int *leaf_size, bool 
 static ff_status run_verb(ff_app *app)
 {
     FF_TRY(ff_agree(app->comm, apply_common(app)));
+    if (app->verb->figures || ff_config_given(app->config, "run.backend") ||
+        ff_config_given(app->config, "run.precision"))
+        FF_TRY(ff_agree(app->comm, app_backend_create(app, &app->backend)));
     header(app);
     FF_TRY(ff_agree(app->comm, app->verb->run(app)));
     ff_phase_end();
@@ -320,6 +316,7 @@ static ff_status run(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_arg
     ff_status st = ff_agree(comm, ff_config_create(app.verb->text.bit, &app.config));
     if (st == FF_OK) st = ff_agree(comm, read_options(&app, n_args - 2, args + 2));
     if (st == FF_OK) st = ff_config_want_help(app.config) ? help(verbs, n_verbs, name) : run_verb(&app);
+    app_backend_destroy(&app.backend);
     ff_config_destroy(&app.config);
     ff_json_free(&app.json);
     return st;

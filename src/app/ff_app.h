@@ -22,8 +22,9 @@ typedef struct ff_app {
     ff_comm *comm;
     const ff_verb *verb;
     ff_config *config;
-    ff_json json;     /* an open object: verbs add their figures (all ranks may; rank 0 writes it) */
-    double t_start_s; /* ff_now_s() at the start of the program */
+    ff_json json; /* an open object: verbs add their figures (all ranks may; rank 0 writes it) */
+    struct ff_pair_backend *backend; /* NULL: the CPU evaluates */
+    double t_start_s;                /* ff_now_s() at the start of the program */
 } ff_app;
 
 struct ff_verb {

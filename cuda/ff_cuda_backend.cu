@@ -1,0 +1,253 @@
+/* The CUDA row of ff_pair_backend: networks, pair lists on the device, one call a layer and source.
+ * Device memory comes from the stream-ordered pool of the current device; the lists of a job stay there, the rest
+ * lives for one call. One stream; job_run returns when the rows are in host memory. */
+#include "ff_cuda_net.cuh"
+
+#include <stdio.h>
+
+extern "C" {
+#include "ff_mem.h"
+#include "ff_pair_backend.h"
+}
+
+typedef struct cuda_impl {
+    ff_cuda_precision precision;
+    cudaStream_t stream;
+    int64_t used, peak;
+} cuda_impl;
+
+struct ff_pair_job {
+    ff_cuda_lists lists;
+    void *block[9];
+    int64_t bytes;
+};
+
+static ff_status dev_alloc(cuda_impl *c, size_t bytes, void **out)
+{
+    ff_status st = FF_OK;
+    *out = NULL;
+    FF_CU(cudaMallocAsync(out, bytes + 256, c->stream));
+    c->used += (int64_t)bytes + 256;
+    if (c->used > c->peak) c->peak = c->used;
+done:
+    return st;
+}
+
+static void dev_free(cuda_impl *c, void *p, size_t bytes)
+{
+    if (p == NULL) return;
+    (void)cudaFreeAsync(p, c->stream);
+    c->used -= (int64_t)bytes + 256;
+}
+
+static ff_status net_create(void *impl, const ff_globe_shape *s, const float *const *w, const float *const *b,
+                            const double *gscalar, const double *gvector, double length, ff_pair_net **out)
+{
+    ff_cuda_net *net = NULL;
+    ff_status st =
+        ff_cuda_net_create(s, w, b, gscalar, gvector, length, ((cuda_impl *)impl)->precision, &net);
+    *out = (ff_pair_net *)net;
+    return st;
+}
+
+static void net_destroy(void *impl, ff_pair_net **net)
+{
+    ff_cuda_net *n = (ff_cuda_net *)*net;
+    (void)impl;
+    ff_cuda_net_destroy(&n);
+    *net = NULL;
+}
+
+static void job_destroy(void *impl, ff_pair_job **jp)
+{
+    cuda_impl *c = (cuda_impl *)impl;
+    ff_pair_job *j = *jp;
+    if (j == NULL) return;
+    for (int k = 0; k < 9; k++)
+        if (j->block[k] != NULL) (void)cudaFreeAsync(j->block[k], c->stream);
+    c->used -= j->bytes;
+    ff_free(j);
+    *jp = NULL;
+}
+
+static ff_status put(cuda_impl *c, ff_pair_job *j, int slot, size_t bytes, const void *host)
+{
+    ff_status st = FF_OK;
+    FF_CU(cudaMallocAsync(&j->block[slot], bytes + 256, c->stream));
+    j->bytes += (int64_t)bytes + 256;
+    c->used += (int64_t)bytes + 256;
+    if (c->used > c->peak) c->peak = c->used;
+    if (host != NULL && bytes > 0)
+        FF_CU(cudaMemcpyAsync(j->block[slot], host, bytes, cudaMemcpyHostToDevice, c->stream));
+done:
+    return st;
+}
+
+static ff_status job_create(void *impl, const ff_pair_lists *l, ff_pair_job **out)
+{
+    ff_status st = FF_OK;
+    cuda_impl *c = (cuda_impl *)impl;
+    void *work = NULL;
+    size_t n = (size_t)l->n_t, seg = (size_t)l->n_seg, work_bytes = ff_cuda_cut_bytes(l->n_t);
+    ff_pair_job *j = (ff_pair_job *)ff_mem_alloc0(1, sizeof *j);
+    *out = NULL;
+    if (j == NULL) return FF_E_MEM;
+    FF_GO(put(c, j, 0, 4 * n * sizeof(double), l->x_t));
+    FF_GO(put(c, j, 1, (n + 1) * sizeof(int32_t), l->seg_off));
+    FF_GO(put(c, j, 2, seg * sizeof(int64_t), l->seg_src));
+    FF_GO(put(c, j, 3, seg * sizeof(int32_t), l->seg_cum));
+    FF_GO(put(c, j, 4, n * sizeof(int32_t), l->n_pairs));
+    FF_GO(put(c, j, 5, (size_t)l->n_src_ids * sizeof(int32_t), l->src));
+    FF_GO(put(c, j, 6, (n + 1) * sizeof(int32_t), NULL));
+    FF_GO(put(c, j, 7, (n + 1) * sizeof(int64_t), NULL));
+    FF_GO(dev_alloc(c, work_bytes, &work));
+    j->lists.n_t = l->n_t;
+    j->lists.d_x_t = (const double *)j->block[0];
+    j->lists.d_seg_off = (const int32_t *)j->block[1];
+    j->lists.d_seg_src = (const int64_t *)j->block[2];
+    j->lists.d_seg_cum = (const int32_t *)j->block[3];
+    j->lists.d_n_pairs = (const int32_t *)j->block[4];
+    j->lists.d_src = (const int32_t *)j->block[5];
+    j->lists.d_piece_off = (int32_t *)j->block[6];
+    j->lists.d_group_off = (int64_t *)j->block[7];
+    FF_GO(ff_cuda_lists_cut(&j->lists, work, c->stream));
+    *out = j;
+    j = NULL;
+done:
+    dev_free(c, work, work_bytes);
+    job_destroy(impl, &j);
+    return st;
+}
+
+/* Branches are added in the model's order. */
+static __global__ void add_rows(int64_t n, const float *more, float *rows)
+{
+    int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (i < n) rows[i] += more[i];
+}
+
+enum { X, RAW, STRENGTH, REC, PART, OUT, MORE, N_BLOCKS };
+
+static ff_status run_blocks(cuda_impl *c, ff_pair_job *j, ff_pair_net *const *nets, int n_net, int64_t n_src,
+                            const float *strength, float *rows, void **d)
+{
+    ff_status st = FF_OK;
+    for (int b = 0; b < n_net; b++) {
+        const ff_cuda_net *net = (const ff_cuda_net *)nets[b];
+        size_t n_out = (size_t)j->lists.n_t * (size_t)net->d.n_comp;
+        ff_cuda_pair_args a;
+        FF_CU(cudaMemcpyAsync(d[STRENGTH], strength + (int64_t)b * n_src, (size_t)n_src * sizeof *strength,
+                              cudaMemcpyHostToDevice, c->stream));
+        FF_GO(ff_cuda_records(net, n_src, (const float *)d[RAW], d[REC], c->stream));
+        a.lists = &j->lists;
+        a.n_src = n_src;
+        a.d_x_s = (const double *)d[X];
+        a.d_strength = (const float *)d[STRENGTH];
+        a.d_rec = d[REC];
+        a.d_part = (float *)d[PART];
+        a.d_out = (float *)d[b == 0 ? OUT : MORE];
+        FF_GO(ff_cuda_pair_forward(net, &a, c->stream));
+        if (b > 0) {
+            add_rows<<<(unsigned)((n_out + 255) / 256), 256, 0, c->stream>>>(
+                (int64_t)n_out, (const float *)d[MORE], (float *)d[OUT]);
+            FF_CU(cudaGetLastError());
+        }
+        if (b == n_net - 1)
+            FF_CU(cudaMemcpyAsync(rows, d[OUT], n_out * sizeof *rows, cudaMemcpyDeviceToHost, c->stream));
+    }
+    FF_CU(cudaStreamSynchronize(c->stream));
+done:
+    return st;
+}
+
+static ff_status job_run(void *impl, ff_pair_job *j, ff_pair_net *const *nets, int n_net, int64_t n_src,
+                         const double *x, const float *raw, const float *strength, float *rows)
+{
+    ff_status st = FF_OK;
+    cuda_impl *c = (cuda_impl *)impl;
+    const ff_cuda_net *net = (const ff_cuda_net *)nets[0];
+    size_t n_raw = (size_t)(net->d.n_sscalar + net->d.dim * net->d.n_svec), n = (size_t)n_src;
+    size_t n_comp = (size_t)net->d.n_comp, n_out = (size_t)j->lists.n_t * n_comp;
+    size_t bytes[N_BLOCKS] = {4 * n * sizeof(double),
+                              n_raw * n * sizeof(float),
+                              n * sizeof(float),
+                              ff_cuda_record_bytes(net, n_src),
+                              (size_t)j->lists.n_piece * n_comp * sizeof(float),
+                              n_out * sizeof(float),
+                              n_net > 1 ? n_out * sizeof(float) : 0};
+    void *d[N_BLOCKS] = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    for (int b = 1; b < n_net; b++)
+        if (ff_cuda_record_bytes((const ff_cuda_net *)nets[b], n_src) > bytes[REC])
+            bytes[REC] = ff_cuda_record_bytes((const ff_cuda_net *)nets[b], n_src);
+    if (n_out == 0) return FF_OK;
+    for (int k = 0; k < N_BLOCKS; k++) FF_GO(dev_alloc(c, bytes[k], &d[k]));
+    FF_CU(cudaMemcpyAsync(d[X], x, bytes[X], cudaMemcpyHostToDevice, c->stream));
+    FF_CU(cudaMemcpyAsync(d[RAW], raw, bytes[RAW], cudaMemcpyHostToDevice, c->stream));
+    FF_GO(run_blocks(c, j, nets, n_net, n_src, strength, rows, d));
+done:
+    for (int k = 0; k < N_BLOCKS; k++) dev_free(c, d[k], bytes[k]);
+    return st;
+}
+
+static int64_t device_peak(void *impl)
+{
+    return ((cuda_impl *)impl)->peak;
+}
+
+int ff_cuda_device_count(void)
+{
+    int n = 0;
+    return cudaGetDeviceCount(&n) == cudaSuccess ? n : 0;
+}
+
+ff_status ff_cuda_device_name(int device, char *name, size_t size)
+{
+    ff_status st = FF_OK;
+    cudaDeviceProp p;
+    FF_CU(cudaGetDeviceProperties(&p, device));
+    (void)snprintf(name, size, "%s, sm_%d%d, %.0f GiB", p.name, p.major, p.minor,
+                   (double)p.totalGlobalMem / 1073741824.0);
+done:
+    return st;
+}
+
+ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pair_backend **out)
+{
+    ff_status st = FF_OK;
+    cuda_impl *c = (cuda_impl *)ff_mem_alloc0(1, sizeof *c);
+    ff_pair_backend *b = (ff_pair_backend *)ff_mem_alloc0(1, sizeof *b);
+    cudaMemPool_t pool;
+    uint64_t keep = UINT64_MAX;
+    *out = NULL;
+    if (c == NULL || b == NULL) FF_GO(FF_E_MEM);
+    c->precision = precision;
+    FF_CU(cudaSetDevice(device));
+    FF_CU(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    FF_CU(cudaDeviceGetDefaultMemPool(&pool, device));
+    FF_CU(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    b->name = "cuda";
+    b->impl = c;
+    b->net_create = net_create;
+    b->net_destroy = net_destroy;
+    b->job_create = job_create;
+    b->job_destroy = job_destroy;
+    b->job_run = job_run;
+    b->device_peak = device_peak;
+    *out = b;
+    c = NULL;
+    b = NULL;
+done:
+    ff_free(c);
+    ff_free(b);
+    return st;
+}
+
+void ff_cuda_backend_destroy(ff_pair_backend **bp)
+{
+    if (*bp == NULL) return;
+    cuda_impl *c = (cuda_impl *)(*bp)->impl;
+    (void)cudaStreamDestroy(c->stream);
+    ff_free(c);
+    ff_free(*bp);
+    *bp = NULL;
+}
