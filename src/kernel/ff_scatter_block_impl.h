@@ -27,15 +27,6 @@ INLINE void BLOCK(add)(const job *j, const int R, int l, int64_t k0, int64_t k1,
     EACH_ROW(ROW_STORE)
 }
 
-INLINE real BLOCK(lanes)(const vec *v)
-{
-    real part[sizeof(vec) / sizeof(real)];
-    memcpy(part, v, sizeof part);
-    for (size_t half = sizeof part / sizeof *part / 2; half > 0; half /= 2)
-        for (size_t i = 0; i < half; i++) part[i] += part[i + half];
-    return part[0];
-}
-
 /* Channels c0 .. c1 - 1 of edge e: q [R] += sum over c of cot * radial, gradients of radial and spin, and the sum over
  * rows and channels of cot * spin. scale multiplies the gradients. */
 INLINE real BLOCK(edge)(const job *j, const int R, int l, int64_t e, const real *cot, real scale, int64_t c0,

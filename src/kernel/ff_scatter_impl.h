@@ -11,6 +11,30 @@
  * Oracle  reference path of ff_scatter_job.h, tests/unit/test_scatter.c */
 #define INLINE static inline __attribute__((always_inline, unused)) TARGET
 
+/* Sums of all lanes, by halving. */
+INLINE real ISA(lanes_1)(const vec1 *v)
+{
+    return *v;
+}
+
+INLINE real ISA(lanes_16)(const vec16 *v)
+{
+    const real *p = (const real *)v;
+    return LANES_OF(vec16) == 2 ? p[0] + p[1] : (p[0] + p[2]) + (p[1] + p[LANES_OF(vec16) - 1]);
+}
+
+INLINE real ISA(lanes_32)(const vec32 *v)
+{
+    const vec16 *half = (const vec16 *)v, sum = half[0] + half[1];
+    return ISA(lanes_16)(&sum);
+}
+
+INLINE real ISA(lanes_64)(const vec64 *v)
+{
+    const vec32 *half = (const vec32 *)v, sum = half[0] + half[1];
+    return ISA(lanes_32)(&sum);
+}
+
 #define BLOCK(name) ISA(name##_64)
 #define vec         vec64
 #include "ff_scatter_block_impl.h"
