@@ -196,6 +196,10 @@ int main(int argc, char **argv)
     bench_model("wide expanded", tree, plan, centroid, 1, 256, 8, 5, 10, 4, bf16, 1);
     bench_model("wide nodes", tree, plan, centroid, 0, 256, 8, 5, 10, 4, bf16, 1);
     bench_model("default nodes", tree, plan, centroid, 0, 64, 12, 7, 14, 6, all, 3);
+    bench_model("wide layer 0", tree, plan, centroid, 1, 256, 0, 1, 10, 4, bf16, 1);
+    bench_model("wide final", tree, plan, centroid, 1, 256, 8, 5, 1, 1, bf16, 1);
+    bench_model("default layer 0", tree, plan, centroid, 0, 64, 0, 1, 14, 6, all, 2);
+    bench_model("default final", tree, plan, centroid, 0, 64, 12, 7, 1, 1, all, 2);
     free(centroid);
     ff_plan_destroy(&plan);
     ff_tree_destroy(&tree);

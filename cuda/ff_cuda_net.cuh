@@ -3,9 +3,9 @@
 #define FF_CUDA_NET_CUH
 
 extern "C" {
+#include "ff_cuda.h"
 #include "ff_status.h"
 }
-#include "ff_cuda.h"
 
 #include <cuda_runtime.h>
 
@@ -29,7 +29,9 @@ typedef struct ff_net_dims {
     int n_field, n_vfield, n_sfield, n_comp, n_coef, n_net_out;
     int n_feat;     /* per-pair features: n_vec n_harm, then g(r) */
     int n_src_feat; /* source-only features: scalars; g of source vectors; harmonics of pairs without r */
-    int rec_len;    /* floats of a record before h0: (unit, m) [n_vec][4], then g [n_vec], padded to 4 */
+    int rec_vec;    /* vectors a record has room for: n_vec, or more where a fused kernel's shape is padded */
+    int rec_len;    /* floats of a record before h0: (unit, m) [rec_vec][4], then g [rec_vec], padded to 4 */
+    int h0_len;     /* hidden units of h0, padding included */
     int mlp;
     float beta, eps2, inv_length;
     int8_t rank[FF_MAX_FIELDS];
@@ -66,7 +68,8 @@ typedef struct ff_pair_dev {
 /* A row of the table of fused kernels: which shapes it serves, how weights are packed, how it starts. */
 typedef struct ff_fused_row {
     ff_cuda_precision precision;
-    int width, n_hidden, n_vec, n_harm, n_vfield, n_sfield;
+    int mlp, width, n_hidden, n_vec, n_harm, n_vfield,
+        n_sfield; /* all but mlp, n_hidden, n_harm: at least the network's */
     size_t image_bytes;
     int n_bias;
     size_t h0_bytes; /* of one record */

@@ -38,6 +38,7 @@ static __device__ __forceinline__ float rsqrt_fast(float x)
     asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); /* not ftz: eps^2 may be as small as 1e-30 */
     return y;
 }
+/* volatile: stays behind the wait for the products whose accumulator it reads. */
 static __device__ __forceinline__ float tanh_fast(float x)
 {
     float y;

@@ -31,6 +31,13 @@ static int n_in_ref(const ff_globe_shape *s)
     return s->n_gscalar + s->n_sscalar + nv + nv * (nv - 1) / 2 * s->n_harm;
 }
 
+static void set_padding(ff_net_dims *d, int vectors, int width)
+{
+    d->rec_vec = vectors;
+    d->rec_len = 4 * vectors + (vectors + 3) / 4 * 4;
+    d->h0_len = width;
+}
+
 static ff_status fill_dims(const ff_globe_shape *s, double length, ff_net_dims *d)
 {
     memset(d, 0, sizeof *d);
@@ -61,7 +68,7 @@ static ff_status fill_dims(const ff_globe_shape *s, double length, ff_net_dims *
     d->n_feat = d->n_vec * s->n_harm + 1;
     int gg = d->n_gvec * (d->n_gvec - 1) / 2;
     d->n_src_feat = s->n_sscalar + s->n_svector + (d->n_vec * (d->n_vec - 1) / 2 - gg) * s->n_harm;
-    d->rec_len = 4 * d->n_vec + (d->n_vec + 3) / 4 * 4;
+    set_padding(d, d->n_vec, d->hidden[0]);
     d->mlp = s->mlp;
     d->beta = (float)s->beta;
     d->eps2 = (float)(s->eps * s->eps);
@@ -217,6 +224,7 @@ ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w,
             goto done;
         }
         net->h0_scale = 0.5f;
+        set_padding(&net->d, net->fused->n_vec, net->fused->width);
     }
     b_src = (float *)calloc(h0, sizeof *b_src);
     w_src = (float *)calloc(h0 * (size_t)net->d.n_src_feat + 1, sizeof *w_src);

@@ -1,7 +1,7 @@
 /* globe_records: what a source contributes to every pair, once a layer
  *     record = (unit, m) and g of every vector;  h0 = scale (b + W_source features), in the order the kernel reads
  * Work    one block for SOURCES sources: features to shared memory, then a thread a hidden unit
- * Launch  grid ceil(n / 16), block 256; shared 16 (n_src_feat + 5 n_vec) floats
+ * Launch  grid ceil(n / 16), block 256; shared 16 (n_src_feat + rec_len) floats
  * Shapes  src [n][n_sscalar + dim n_svec] f32, w [n_src_feat][H] f32, rec [n][rec_len] f32, h0 [n][H] f32 or bf16
  * Order   features in column order, one sum a thread: bits do not depend on n
  * Bound   FP32 arithmetic, 2 n_src_feat H FLOP a source: below 1 ms for 164k sources of the wide model
@@ -32,14 +32,14 @@ static __device__ void source_vectors(const ff_net_dims &d, const float *raw, co
         }
         for (int k = 0; k < 3; k++) rec[4 * v + k] = u[k];
         rec[4 * v + 3] = m;
-        rec[4 * d.n_vec + v] = g;
+        rec[4 * d.rec_vec + v] = g;
     }
 }
 
 static __device__ void source_features(const ff_net_dims &d, const float *raw, const float *rec, float *f)
 {
     for (int i = 0; i < d.n_sscalar; i++) *f++ = raw[i];
-    for (int v = d.n_gvec; v < d.n_vec; v++) *f++ = rec[4 * d.n_vec + v];
+    for (int v = d.n_gvec; v < d.n_vec; v++) *f++ = rec[4 * d.rec_vec + v];
     for (int a = 0; a < d.n_vec; a++)
         for (int b = a + 1; b < d.n_vec; b++) {
             if (b < d.n_gvec) continue;
@@ -73,18 +73,19 @@ static __global__ void __launch_bounds__(THREADS)
     if ((int)threadIdx.x < held) {
         const float *raw = src + (first + threadIdx.x) * raw_len;
         float *my = vecs + threadIdx.x * d.rec_len;
+        for (int k = 0; k < d.rec_len; k++) my[k] = 0.0f; /* padding vectors: zero */
         source_vectors(d, raw, gvec, my);
         source_features(d, raw, my, feat + threadIdx.x * d.n_src_feat);
     }
     __syncthreads();
     for (int i = (int)threadIdx.x; i < held * d.rec_len; i += THREADS) {
-        int s = i / d.rec_len, k = i % d.rec_len;
-        rec[first * d.rec_len + i] = k < 5 * d.n_vec ? vecs[s * d.rec_len + k] : 0.0f;
+        rec[first * d.rec_len + i] = vecs[i];
     }
-    for (int o = (int)threadIdx.x; o < d.hidden[0]; o += THREADS) {
+    for (int o = (int)threadIdx.x; o < d.h0_len; o += THREADS) {
+        bool real = o < d.hidden[0]; /* padding units: zero */
         float acc[SOURCES];
-        for (int s = 0; s < SOURCES; s++) acc[s] = b[o];
-        for (int f = 0; f < d.n_src_feat; f++) {
+        for (int s = 0; s < SOURCES; s++) acc[s] = real ? b[o] : 0.0f;
+        for (int f = 0; f < d.n_src_feat && real; f++) {
             float wf = w[(int64_t)f * d.hidden[0] + o];
 #pragma unroll
             for (int s = 0; s < SOURCES; s++) acc[s] += wf * feat[s * d.n_src_feat + f];
@@ -92,7 +93,7 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int s = 0; s < SOURCES; s++) {
             if (s >= held) continue;
-            int64_t row = (first + s) * d.hidden[0];
+            int64_t row = (first + s) * d.h0_len;
             if (kind == 0)
                 ((float *)h0)[row + o] = acc[s];
             else if (kind == 1)
@@ -105,7 +106,7 @@ static __global__ void __launch_bounds__(THREADS)
 
 static size_t h0_bytes(const ff_cuda_net *net)
 {
-    return net->fused != NULL ? net->fused->h0_bytes : (size_t)net->d.hidden[0] * sizeof(float);
+    return net->fused != NULL ? net->fused->h0_bytes : (size_t)net->d.h0_len * sizeof(float);
 }
 
 size_t ff_cuda_record_bytes(const ff_cuda_net *net, int64_t n)
@@ -119,7 +120,7 @@ ff_status ff_cuda_records(const ff_cuda_net *net, int64_t n, const float *d_src,
     const ff_net_dims *d = &net->d;
     float *rec = (float *)d_rec;
     size_t shared = SOURCES * (size_t)(d->n_src_feat + d->rec_len) * sizeof(float);
-    int kind = net->fused == NULL ? 0 : h0_bytes(net) == (size_t)d->hidden[0] * 4 ? 1 : 2;
+    int kind = net->fused == NULL ? 0 : h0_bytes(net) == (size_t)d->h0_len * 4 ? 1 : 2;
     if (n == 0) return FF_OK;
     FF_CU(cudaFuncSetAttribute(globe_records, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     globe_records<<<(unsigned)((n + SOURCES - 1) / SOURCES), THREADS, shared, (cudaStream_t)stream>>>(

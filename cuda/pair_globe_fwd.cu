@@ -38,91 +38,111 @@ template <class C> static int column_of(int k)
     return C::BF16 ? k : k % 8 < 4 ? k % 8 * 2 : k % 8 % 4 * 2 + 1;
 }
 
+/* Padding (units, vectors, fields that the network lacks) stays zero: SiLU(0) = 0 and Pade(0) = 0. */
 template <class C>
 static void pack(const ff_net_dims *d, const float *const *w, const float *const *b, char *image, float *bias)
 {
-    for (int n = 0; n < C::H; n++)
-        for (int k = 0; k < C::FEAT; k++) {
+    for (int n = 0; n < d->hidden[0]; n++)
+        for (int f = 0; f < d->n_feat; f++) {
+            int k = f == d->n_feat - 1 ? C::NV * C::NH : f / d->n_harm * C::NH + f % d->n_harm;
             int block = n / C::P * (C::KF / C::KK) + k / C::KK;
-            put<C>(image + block * C::P * 32, C::P, n % C::P, k % C::KK, 0.5f * w[0][n * C::FEAT + k]);
+            put<C>(image + block * C::P * 32, C::P, n % C::P, k % C::KK, 0.5f * w[0][n * d->n_feat + f]);
         }
     char *at = image + C::L1_BYTES;
     for (int l = 1; l < C::NL; l++, at += C::H * C::KS * 32)
-        for (int n = 0; n < C::H; n++) {
+        for (int n = 0; n < d->hidden[l]; n++) {
             for (int k = 0; k < C::H; k++) {
-                int step = k / C::KK, in = step * C::KK + column_of<C>(k % C::KK);
+                int step = k / C::KK, in = step * C::KK + column_of<C>(k % C::KK), n_in = d->hidden[l - 1];
+                if (in >= n_in) continue;
                 put<C>(at + (n / C::P * C::KS + step) * C::P * 32, C::P, n % C::P, k % C::KK,
-                       0.5f * w[l][n * C::H + in]);
+                       0.5f * w[l][n * n_in + in]);
             }
             bias[(l - 1) * C::H + n] = 0.5f * b[l][n];
         }
     for (int n = 0; n < C::NOUT; n++) {
-        int c = ff_slot_coef<C>(d, n / 8, n % 8 / 2), half = n % 2;
+        int c = ff_slot_coef<C>(d, n / 8, n % 8 / 2), half = n % 2, n_in = d->hidden[C::NL - 1];
         if (c < 0 || (d->mlp && half)) continue;
-        int row = half ? d->n_coef + c : c, part = n / 64, cols = part < C::OF ? 64 : C::OLAST;
+        int row = half ? d->n_coef + c : c, part = n / C::PMAX, cols = part < C::OF ? C::PMAX : C::OLAST;
         for (int k = 0; k < C::H; k++) {
             int step = k / C::KK, in = step * C::KK + column_of<C>(k % C::KK);
-            put<C>(at + (part * C::KS * 64 + step * cols) * 32, cols, n % 64, k % C::KK,
-                   w[C::NL][row * C::H + in]);
+            if (in >= n_in) continue;
+            put<C>(at + (part * C::KS * C::PMAX + step * cols) * 32, cols, n % C::PMAX, k % C::KK,
+                   w[C::NL][row * n_in + in]);
         }
         bias[(C::NL - 1) * C::H + n] = b[C::NL][row];
     }
 }
 
-template <class C>
+template <class C, bool MLP>
 static cudaError_t launch(const ff_net_dims *d, const ff_pair_dev *p, const char *image, const float *bias,
                           cudaStream_t stream)
 {
-    void (*kernel)(const ff_net_dims, const ff_pair_dev, const char *, const float *) =
-        d->mlp ? pair_globe_fwd<C, true> : pair_globe_fwd<C, false>;
     int device, sms;
     cudaError_t e = cudaGetDevice(&device);
     if (e == cudaSuccess) e = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
     if (e == cudaSuccess)
-        e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, C::SMEM);
+        e = cudaFuncSetAttribute(pair_globe_fwd<C, MLP>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 C::SMEM);
     if (e != cudaSuccess) return e;
-    kernel<<<sms, 512, C::SMEM, stream>>>(*d, *p, image, bias);
+    pair_globe_fwd<C, MLP><<<sms, 512, C::SMEM, stream>>>(*d, *p, image, bias);
     return cudaGetLastError();
 }
 
-#define FF_ROW(...)                                                                                          \
-    {                                                                                                        \
-        ff_cfg<__VA_ARGS__>::PREC == FF_CUDA_BF16 ? FF_CUDA_BF16 : FF_CUDA_TF32, ff_cfg<__VA_ARGS__>::H,     \
-            ff_cfg<__VA_ARGS__>::NL, ff_cfg<__VA_ARGS__>::NV, ff_cfg<__VA_ARGS__>::NH,                       \
-            ff_cfg<__VA_ARGS__>::VF, ff_cfg<__VA_ARGS__>::SF, ff_cfg<__VA_ARGS__>::IMAGE,                    \
-            ff_cfg<__VA_ARGS__>::NBIAS, ff_cfg<__VA_ARGS__>::H *ff_cfg<__VA_ARGS__>::EB,                     \
-            pack<ff_cfg<__VA_ARGS__>>, launch<ff_cfg<__VA_ARGS__>>                                           \
-    }
+template <class C, bool MLP> static constexpr ff_fused_row row_of(void)
+{
+    return {(ff_cuda_precision)C::PREC,
+            MLP,
+            C::H,
+            C::NL,
+            C::NV,
+            C::NH,
+            C::VF,
+            C::SF,
+            (size_t)C::IMAGE,
+            C::NBIAS,
+            (size_t)C::H * C::EB,
+            pack<C>,
+            launch<C, MLP>};
+}
 
-#ifndef FF_ACT
-#define FF_ACT 0
-#endif
+/* precision, width, layers, vectors, harmonics, vector fields, scalar fields, ring stages (0: resident) */
+#define PADE(...) row_of<ff_cfg<__VA_ARGS__>, false>()
+#define BOTH(...) row_of<ff_cfg<__VA_ARGS__>, false>(), row_of<ff_cfg<__VA_ARGS__>, true>()
+#define NARROW(PREC)                                                                                         \
+    PADE(PREC, 64, 3, 1, 4, 6, 14, 0), PADE(PREC, 64, 3, 7, 4, 6, 14, 0), /* default model's layers */       \
+        PADE(PREC, 64, 3, 7, 4, 1, 1, 0), BOTH(PREC, 64, 1, 8, 4, 4, 12, 0),                                 \
+        BOTH(PREC, 64, 2, 8, 4, 4, 12, 0), BOTH(PREC, 64, 3, 12, 4, 4, 12, 0)
 
-/* precision, width, layers, vectors, harmonics, vector fields, scalar fields, SiLU kind, ring stages (0: resident) */
 static const ff_fused_row rows[] = {
-    FF_ROW(FF_CUDA_BF16, 256, 3, 5, 4, 4, 10, FF_ACT, 5), /* wide: communication layers */
-#ifndef FF_FEW
-    FF_ROW(FF_CUDA_BF16, 64, 3, 7, 4, 6, 14, FF_ACT, 0), /* default */
-    FF_ROW(FF_CUDA_TF32, 64, 3, 7, 4, 6, 14, FF_ACT, 0),
-#endif
+    PADE(FF_CUDA_BF16, 256, 3, 5, 4, 4, 10, 4), /* wide model: communication layers, */
+    PADE(FF_CUDA_BF16, 256, 3, 1, 4, 4, 10, 4), /* layer 0, */
+    PADE(FF_CUDA_BF16, 256, 3, 5, 4, 1, 1, 4),  /* final layer */
+    NARROW(FF_CUDA_BF16),
+    NARROW(FF_CUDA_TF32),
 };
 
+/* Whether a row can serve the network, exactly or padded. */
+static int serves(const ff_fused_row *r, const ff_net_dims *d, ff_cuda_precision precision)
+{
+    for (int l = 0; l < d->n_hidden; l++)
+        if (d->hidden[l] > r->width) return 0;
+    return r->precision == precision && r->mlp == d->mlp && r->n_hidden == d->n_hidden &&
+           r->n_vec >= d->n_vec && r->n_harm >= d->n_harm && r->n_vfield >= d->n_vfield &&
+           r->n_sfield >= d->n_sfield;
+}
+
+/* The row that does the least work. */
 const ff_fused_row *ff_fused_find(const ff_net_dims *d, ff_cuda_precision precision)
 {
     int device, major, minor;
+    const ff_fused_row *best = NULL;
     if (cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
         return NULL;
     if (major != 9 || minor != 0) return NULL;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const ff_fused_row *r = &rows[i];
-        if (r->precision != precision || r->n_hidden != d->n_hidden || r->n_vec != d->n_vec ||
-            r->n_harm != d->n_harm || r->n_vfield != d->n_vfield || r->n_sfield != d->n_sfield)
-            continue;
-        int same = 1;
-        for (int l = 0; l < d->n_hidden; l++) same = same && d->hidden[l] == r->width;
-        if (same) return r;
-    }
-    return NULL;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (serves(&rows[i], d, precision) && (best == NULL || rows[i].image_bytes < best->image_bytes))
+            best = &rows[i];
+    return best;
 }

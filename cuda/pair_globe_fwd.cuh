@@ -36,21 +36,10 @@ FF_DEV float silu_half(float h)
 {
     return fmaf(h, tanh_fast(h), h);
 }
-FF_DEV uint32_t silu_bf16x2(uint32_t h)
-{
-    uint32_t t, v;
-    asm("tanh.approx.bf16x2 %0, %1;" : "=r"(t) : "r"(h));
-    asm("fma.rn.bf16x2 %0, %1, %2, %1;" : "=r"(v) : "r"(h), "r"(t));
-    return v;
-}
-
 /* SiLU of one k step of accumulators, as the A operand of the next product. */
 template <class C> FF_DEV void silu_step(const float *acc, uint32_t *a)
 {
-    if constexpr (C::BF16 && C::ACT == 1) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) a[i] = silu_bf16x2(bf16x2(acc[2 * i], acc[2 * i + 1]));
-    } else if constexpr (C::BF16) {
+    if constexpr (C::BF16) {
 #pragma unroll
         for (int i = 0; i < 4; i++) a[i] = bf16x2(silu_half(acc[2 * i]), silu_half(acc[2 * i + 1]));
     } else { /* k index q is column 2 q, q + 4 is column 2 q + 1 */
@@ -87,10 +76,9 @@ template <class C, int N> FF_DEV void mma_ss(float (&d)[N / 2], uint64_t a, uint
 /* ---- weights ---- */
 
 typedef struct ff_ring {
-    uint32_t base;         /* shared address of the block's memory */
-    uint32_t stage, phase; /* next chunk to use */
-    uint32_t drop;         /* next chunk to give back */
-    uint32_t zero, held;   /* see hold() */
+    uint32_t base;       /* shared address of the block's memory */
+    uint32_t phase;      /* parity of the tile's first round */
+    uint32_t zero, held; /* see hold() */
 } ff_ring;
 
 template <class C> FF_DEV uint32_t bar_full(uint32_t base, uint32_t stage)
@@ -117,34 +105,30 @@ FF_DEV uint32_t held_zero(ff_ring &ring)
     return z;
 }
 
-/* Shared address of chunk c, once it is there. */
+/* Shared address of chunk c, once it is there. Stage and round are compile-time: descriptors stay uniform. */
 template <class C> FF_DEV uint32_t chunk_get(ff_ring &ring, int c)
 {
-    if (c < C::NRES) {
-        mbar_wait(ring.base + C::O_BAR, held_zero(ring));
-        return ring.base + C::L1_BYTES + C::chunk_at(c);
+    if (C::resident(c)) {
+        if (c % C::PC == 0) mbar_wait(ring.base + C::O_BAR, held_zero(ring));
+        return ring.base + C::L1_BYTES + C::place(c) * C::STAGE;
     }
-    uint32_t at = ring.base + C::O_RING + ring.stage * C::STAGE;
-    mbar_wait(bar_full<C>(ring.base, ring.stage), ring.phase ^ held_zero(ring));
-    if (++ring.stage == C::STAGES) {
-        ring.stage = 0;
-        ring.phase ^= 1;
-    }
-    return at;
+    uint32_t parity = (C::round(c) & 1) ^ ring.phase ^ held_zero(ring);
+    mbar_wait(bar_full<C>(ring.base, C::stage(c)), parity);
+    return ring.base + C::O_RING + C::stage(c) * C::STAGE;
 }
 /* Gives chunk c back; its products have been waited for. */
 template <class C> FF_DEV void chunk_drop(ff_ring &ring, int c)
 {
-    if (c < C::NRES) return;
-    if ((threadIdx.x & 31) == 0) mbar_arrive(bar_empty<C>(ring.base, ring.drop));
-    if (++ring.drop == C::STAGES) ring.drop = 0;
+    if (C::resident(c)) return;
+    if ((threadIdx.x & 31) == 0) mbar_arrive(bar_empty<C>(ring.base, C::stage(c)));
 }
 
 template <class C> static __device__ void stream_weights(uint32_t base, const char *image, int n_tiles)
 {
     uint32_t stage = 0, phase = 1;
     for (int tile = 0; tile < n_tiles; tile++)
-        for (int c = C::NRES; c < C::CHUNKS; c++) {
+        for (int c = 0; c < C::CHUNKS; c++) {
+            if (C::resident(c)) continue;
             uint32_t bytes = C::chunk_bytes(c), full = bar_full<C>(base, stage);
             mbar_wait(bar_empty<C>(base, stage), phase);
             mbar_expect(full, bytes);
@@ -187,8 +171,8 @@ FF_DEV void product(float (&d)[N / 2], uint32_t *a, const float (&prev)[C::P / 2
         for (int s = 0; s < STEPS; s++)
             mma_rs<C, N>(d, a + 4 * (c * STEPS + s), desc + (uint64_t)(s * N * 2));
         wg_commit();
-        bool before =
-            c0 + c > C::NRES && (FOLLOWS || c > 0); /* the chunk before is a streamed one, still held */
+        bool before = (FOLLOWS || c > 0) &&
+                      !C::resident(c0 + c - 1); /* the chunk before is a streamed one, still held */
         if ((HAS_DONE && c == 0) || before) wg_wait<1>();
         if (before) chunk_drop<C>(ring, c0 + c - 1);
         if constexpr (HAS_DONE) {
@@ -217,17 +201,9 @@ FF_DEV void hidden_layer(uint32_t (&a)[C::KS * 4], float (&prev)[C::P / 2], ff_r
         bias_init<C, C::P>(now, bias + p * C::P);
         if (p == 0)
             product<C, C::P, true, false, false>(now, a, prev, prev, b, ring, c0);
-        else if (p < C::OVERLAP)
+        else
             product<C, C::P, false, true, true>(now, a, prev, d[(p - 1) & 1], b + 4 * (p - 1) * C::KP, ring,
                                                 c0 + p * CH);
-        else
-            product<C, C::P, false, false, false>(now, a, prev, prev, b, ring, c0 + p * CH);
-        if (p + 1 >= C::OVERLAP && p + 1 < C::NP) {
-            wg_wait<0>();
-            chunk_drop<C>(ring, c0 + p * CH + CH - 1);
-            silu_steps<C>(now, b + 4 * p * C::KP, 0, C::KP);
-            hold<C>(ring, b + 4 * p * C::KP, 0, C::KP);
-        }
     }
     wg_wait<0>();
     chunk_drop<C>(ring, c0 + C::NP * CH - 1);
@@ -239,7 +215,7 @@ FF_DEV void hidden_layer(uint32_t (&a)[C::KS * 4], float (&prev)[C::P / 2], ff_r
 
 /* Accumulators of the output columns, in parts of 64: contiguous blocks of one size suit the register allocator. */
 template <class C> struct ff_outputs {
-    float full[C::OF > 0 ? C::OF : 1][32], last[C::OLAST / 2];
+    float full[C::OF > 0 ? C::OF : 1][C::PMAX / 2], last[C::OLAST / 2];
 };
 template <class C>
 FF_DEV void output_layer(ff_outputs<C> &o, uint32_t (&a)[C::KS * 4], const float (&prev)[C::P / 2],
@@ -248,13 +224,14 @@ FF_DEV void output_layer(ff_outputs<C> &o, uint32_t (&a)[C::KS * 4], const float
     float none[C::P / 2];
 #pragma unroll
     for (int p = 0; p < C::OF; p++) {
-        bias_init<C, 64>(o.full[p], bias + 64 * p);
+        bias_init<C, C::PMAX>(o.full[p], bias + C::PMAX * p);
         if (p == 0)
-            product<C, 64, true, false, false>(o.full[p], a, prev, none, a, ring, C::HID_CHUNKS);
+            product<C, C::PMAX, true, false, false>(o.full[p], a, prev, none, a, ring, C::HID_CHUNKS);
         else
-            product<C, 64, false, false, true>(o.full[p], a, prev, none, a, ring, C::HID_CHUNKS + p * C::PC);
+            product<C, C::PMAX, false, false, true>(o.full[p], a, prev, none, a, ring,
+                                                    C::HID_CHUNKS + p * C::PC);
     }
-    bias_init<C, C::OLAST>(o.last, bias + 64 * C::OF);
+    bias_init<C, C::OLAST>(o.last, bias + C::PMAX * C::OF);
     product<C, C::OLAST, C::OF == 0, false, (C::OF > 0)>(o.last, a, prev, none, a, ring, C::FULL_CHUNKS);
     wg_wait<0>();
 #pragma unroll
@@ -354,8 +331,9 @@ FF_DEV void row_add(ff_sums<C> &sums, const ff_outputs<C> &o, const float4 *geo,
     float4 r = geo[C::NV * FF_TILE + row]; /* w r^, w */
     float has_e = fabsf(r.x) + fabsf(r.y) + fabsf(r.z) > 0.0f ? 1.0f : 0.0f;
     auto y = [&](int j) {
-        int i = 4 * (j % 8) + 2 * rr;
-        const float *v = j / 8 < C::OF ? o.full[j / 8] + i : o.last + i;
+        constexpr int TILES = C::PMAX / 8;
+        int i = 4 * (j % TILES) + 2 * rr;
+        const float *v = j / TILES < C::OF ? o.full[j / TILES] + i : o.last + i;
         return MLP ? tanh_fast(v[0]) : pade(v[0], v[1], beta);
     };
 #pragma unroll
@@ -408,12 +386,12 @@ template <class C> FF_DEV void piece_store(const ff_net_dims &d, const ff_sums<C
                 x += __shfl_xor_sync(0xffffffffu, x, 2);
             }
             int field = f < C::FULL ? 4 * f + (lane & 3) : 3 * C::FULL + f;
-            if (lane < (f < C::FULL ? 4 : 1) && k < d.dim) out[d.vfield[field] + k] = x;
+            if (lane < (f < C::FULL ? 4 : 1) && k < d.dim && field < d.n_vfield) out[d.vfield[field] + k] = x;
         }
 #pragma unroll
     for (int i = 0; i < C::NS; i++) {
         float x = over_rows(s.s[i]);
-        if (lane < 4 && 4 * i + lane < C::SF) out[d.sfield[4 * i + lane]] = x;
+        if (lane < 4 && 4 * i + lane < d.n_sfield) out[d.sfield[4 * i + lane]] = x;
     }
 }
 
@@ -588,7 +566,7 @@ template <class C, bool MLP>
 static __device__ __forceinline__ void consume(const ff_net_dims &d, const ff_pair_dev &q, char *shared,
                                                int g, int n_tiles)
 {
-    ff_ring ring = {smem_u32(shared), 0, 0, 0, (uint32_t)(q.n_t >> 31), 0};
+    ff_ring ring = {smem_u32(shared), 0, (uint32_t)(q.n_t >> 31), 0};
     const float *bias = (const float *)(shared + C::O_BIAS);
     int warp = threadIdx.x / 32 % 4, lane = threadIdx.x & 31, row = warp * 16 + lane / 4;
     ff_sums<C> sums;
@@ -601,8 +579,8 @@ static __device__ __forceinline__ void consume(const ff_net_dims &d, const ff_pa
         int slot = g * 2 + (tile & 1);
         uint32_t a[C::KS * 4];
         float prev[C::P / 2];
-        ff_h0<C> h;
         ff_outputs<C> o;
+        ff_h0<C> h;
         mbar_wait(bar_ready<C>(ring.base, g), tile & 1);
         h0_load<C>(h, q.h0, (const int *)(shared + C::O_ID) + slot * FF_TILE, row);
         first_layer<C>(a, prev, h, ring, ring.base + C::O_A + g * C::A_BYTES);
@@ -611,6 +589,7 @@ static __device__ __forceinline__ void consume(const ff_net_dims &d, const ff_pa
         for (int l = 0; l < C::NL - 1; l++)
             hidden_layer<C>(a, prev, ring, bias + l * C::H, l * C::NP * C::PC);
         output_layer<C>(o, a, prev, ring, bias + (C::NL - 1) * C::H);
+        ring.phase ^= C::ROUNDS & 1;
         const float4 *geo = (const float4 *)(shared + C::O_GEO + slot * C::GEO_BYTES);
         row_add<C, MLP>(sums, o, geo, row, 0, d.beta);
         row_add<C, MLP>(sums, o, geo, row + 8, 1, d.beta);
@@ -650,11 +629,15 @@ static __device__ int block_start(const ff_pair_dev &q, char *shared, const char
     fence_async_proxy();
     __syncthreads();
     if (tid == 0) {
-        mbar_expect(base + C::O_BAR, C::RES_BYTES);
-        for (int at = 0; at < C::RES_BYTES; at += 16384) {
-            int n = C::RES_BYTES - at < 16384 ? C::RES_BYTES - at : 16384;
-            bulk_load(base + at, image + at, n, base + C::O_BAR);
-        }
+        int bytes = C::L1_BYTES;
+        for (int c = 0; c < C::CHUNKS; c++)
+            if (C::resident(c)) bytes += C::chunk_bytes(c);
+        mbar_expect(base + C::O_BAR, (uint32_t)bytes);
+        bulk_load(base, image, C::L1_BYTES, base + C::O_BAR);
+        for (int c = 0; c < C::CHUNKS; c++)
+            if (C::resident(c))
+                bulk_load(base + C::L1_BYTES + C::place(c) * C::STAGE, image + C::L1_BYTES + C::chunk_at(c),
+                          C::chunk_bytes(c), base + C::O_BAR);
     }
     int most = 0;
     for (int i = 0; i < STREAMS; i++) most = max(most, (int)(border[i + 1].group - border[i].group));

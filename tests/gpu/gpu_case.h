@@ -4,9 +4,9 @@
 #define FF_GPU_CASE_H
 
 extern "C" {
+#include "ff_cuda.h"
 #include "ff_status.h"
 }
-#include "ff_cuda.h"
 
 #include <cuda_runtime.h>
 #include <math.h>
