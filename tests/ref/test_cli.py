@@ -112,7 +112,7 @@ class Cli(ref.Case):
                      "o.xyz: no format of this name is written; use .vtkhdf, .vtp, .h5, .stl or .obj")
         self.refused(["convert", os.path.join(ref.INPUTS, "foil.obj"), "o.stl"],
                      "o.stl: STL holds triangles, the mesh is a curve; write .vtkhdf, .vtp or .obj")
-        self.refused(["bench", "glob", "--case", "car:0"], "command line: bench.kind = glob, expected one of globe|plan")
+        self.refused(["bench", "glob", "--case", "car:0"], "command line: bench.kind = glob, expected one of globe|plan|scatter")
         self.refused(["bench", "globe", "plan"], 'command line: "plan" after "globe", expected one kind')
         self.refused(["check", ELLIPSOID, "-o", "o.stl"],
                      "command line: output = o.stl, expected --repair with it: nothing else is written there")
