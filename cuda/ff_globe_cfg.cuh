@@ -12,7 +12,7 @@
 
 #include "ff_cuda_net.cuh"
 
-enum { FF_SMEM_MAX = 232448, FF_TILE = 64, FF_CONSUMERS = 2 };
+enum { FF_SMEM_MAX = 232448, FF_TILE = 64, FF_CONSUMERS = 2, FF_STREAMS = 4 * FF_CONSUMERS, FF_TURNS = 16 };
 
 template <int PREC_, int H_, int NL_, int NV_, int NH_, int VF_, int SF_, int STREAM_> struct ff_cfg {
     static constexpr int PREC = PREC_, H = H_, NL = NL_, NV = NV_, NH = NH_, VF = VF_, SF = SF_;
@@ -57,8 +57,8 @@ template <int PREC_, int H_, int NL_, int NV_, int NH_, int VF_, int SF_, int ST
 
     /* shared memory */
     static constexpr int A_BYTES = FF_TILE * KF * EB, GEO_BYTES = (NV + 1) * FF_TILE * 16;
-    static constexpr int FIXED =
-        FF_CONSUMERS * (A_BYTES + 2 * GEO_BYTES + 2 * FF_TILE * 4 + 2 * 4 * 4) + (NBIAS + 3) / 4 * 16 + 1024;
+    static constexpr int FIXED = FF_CONSUMERS * (A_BYTES + 2 * GEO_BYTES + 2 * FF_TILE * 4 + 2 * 4 * 4) +
+                                 (NBIAS + 3) / 4 * 16 + FF_TURNS * (FF_STREAMS + 1) * 16 + 512;
     static constexpr int STAGES = STREAM ? STREAM_ : 0, STAGE = CHUNK > OCHUNK ? CHUNK : OCHUNK;
     static constexpr int ROOM = FF_SMEM_MAX - FIXED - L1_BYTES - STAGES * STAGE;
     static constexpr int FIT = ROOM / STAGE, LEFT = FIT < CHUNKS ? CHUNKS - FIT : 0;
@@ -78,8 +78,9 @@ template <int PREC_, int H_, int NL_, int NV_, int NH_, int VF_, int SF_, int ST
     static constexpr int O_RING = RES_BYTES, O_A = O_RING + STAGES * STAGE;
     static constexpr int O_GEO = O_A + FF_CONSUMERS * A_BYTES, O_BIAS = O_GEO + FF_CONSUMERS * 2 * GEO_BYTES;
     static constexpr int O_ID = O_BIAS + (NBIAS + 3) / 4 * 16, O_DONE = O_ID + FF_CONSUMERS * 2 * FF_TILE * 4;
-    static constexpr int O_CUR = O_DONE + FF_CONSUMERS * 2 * 4 * 4; /* 9 stream borders of 16 bytes */
-    static constexpr int O_BAR = O_CUR + 160, SMEM = O_BAR + 8 * (1 + 2 * FF_CONSUMERS + 2 * STAGES);
+    static constexpr int O_CUR = O_DONE + FF_CONSUMERS * 2 * 4 * 4; /* borders of streams, 16 bytes each */
+    static constexpr int O_BAR = O_CUR + FF_TURNS * (FF_STREAMS + 1) * 16,
+                         SMEM = O_BAR + 8 * (1 + 2 * FF_CONSUMERS + 2 * STAGES);
     static_assert(SMEM <= FF_SMEM_MAX, "shared memory");
     static_assert(STAGE % 128 == 0 && L1_BYTES % 128 == 0, "alignment");
     static_assert(H % 32 == 0 && (NP == 1 || P == PMAX), "width");

@@ -405,9 +405,26 @@ template <class C> FF_DEV void sums_clear(ff_sums<C> &s)
 
 /* ---- helper: pairs and features ---- */
 
+typedef struct ff_border {
+    ff_cursor at;
+    int64_t group;
+} ff_border;
+
+/* All blocks work on one window of targets at a time, which keeps the records they share in the L2 cache: the launch's
+ * groups are cut into turns, a turn into streams, at borders of pieces. */
 typedef struct ff_stream {
-    int t, p, seg, left; /* target, next pair of it, its segment; 16-pair groups left */
+    const ff_border *border; /* of this turn; the next turn's is FF_STREAMS + 1 further */
+    int turns;               /* after this one */
+    int t, p, seg, left;     /* target, next pair of it, its segment; 16-pair groups left */
 } ff_stream;
+
+FF_DEV void stream_turn(const ff_pair_dev &q, ff_stream &s)
+{
+    s.t = s.border->at.t;
+    s.p = s.border->at.p;
+    s.left = (int)(s.border[1].group - s.border->group);
+    s.seg = s.left > 0 && s.p > 0 ? q.seg_off[s.t] : 0;
+}
 
 /* Source of this lane's pair and whether it is a real one; moves the stream on. *done: piece that ends, or -1. */
 FF_DEV int stream_next(const ff_pair_dev &q, ff_stream &s, int i, bool *real, int *target, int *done)
@@ -415,6 +432,11 @@ FF_DEV int stream_next(const ff_pair_dev &q, ff_stream &s, int i, bool *real, in
     *real = false;
     *done = -1;
     *target = 0;
+    while (s.left == 0 && s.turns > 0) {
+        s.turns--;
+        s.border += FF_STREAMS + 1;
+        stream_turn(q, s);
+    }
     if (s.left == 0) return 0;
     if (s.p == 0) { /* first tile of a target: skip empty lists */
         while (q.n_pairs[s.t] == 0) s.t++;
@@ -525,13 +547,9 @@ template <class C> FF_DEV uint32_t bar_taken(uint32_t base, int g)
     return base + C::O_BAR + 8 * (1 + FF_CONSUMERS + g);
 }
 
-typedef struct ff_border {
-    ff_cursor at;
-    int64_t group;
-} ff_border;
-
 template <class C>
-static __device__ void help(const ff_net_dims &d, const ff_pair_dev &q, char *shared, int helper, int n_tiles)
+static __device__ void help(const ff_net_dims &d, const ff_pair_dev &q, char *shared, int helper, int turns,
+                            int n_tiles)
 {
     const ff_border *border = (const ff_border *)(shared + C::O_CUR);
     uint32_t base = smem_u32(shared);
@@ -540,9 +558,9 @@ static __device__ void help(const ff_net_dims &d, const ff_pair_dev &q, char *sh
     ff_stream s[SERVED];
 #pragma unroll
     for (int i = 0; i < SERVED; i++) {
-        const ff_border *b = border + (helper * SERVED + i) * 4 + warp;
-        s[i] = {b->at.t, b->at.p, 0, (int)(b[1].group - b->group)};
-        if (s[i].left > 0 && s[i].p > 0) s[i].seg = q.seg_off[s[i].t];
+        s[i].border = border + (helper * SERVED + i) * 4 + warp;
+        s[i].turns = turns - 1;
+        stream_turn(q, s[i]);
     }
     for (int tile = 0; tile < n_tiles; tile++) {
 #pragma unroll
@@ -602,15 +620,17 @@ static __device__ __forceinline__ void consume(const ff_net_dims &d, const ff_pa
 }
 
 template <class C>
-static __device__ int block_start(const ff_pair_dev &q, char *shared, const char *image, const float *bias)
+static __device__ int block_start(const ff_pair_dev &q, char *shared, const char *image, const float *bias,
+                                  int turns)
 {
     uint32_t base = smem_u32(shared);
     int tid = (int)threadIdx.x;
-    constexpr int STREAMS = FF_CONSUMERS * 4;
     ff_border *border = (ff_border *)(shared + C::O_CUR);
-    if (tid <= STREAMS) {
-        int64_t s = (int64_t)blockIdx.x * STREAMS + tid, all = (int64_t)gridDim.x * STREAMS;
-        border[tid].at = ff_piece_at(q, s * q.n_group / all, &border[tid].group);
+    if (tid < turns * (FF_STREAMS + 1)) {
+        int turn = tid / (FF_STREAMS + 1), i = tid % (FF_STREAMS + 1);
+        int64_t s = ((int64_t)turn * gridDim.x + blockIdx.x) * FF_STREAMS + i;
+        border[tid].at =
+            ff_piece_at(q, s * q.n_group / ((int64_t)turns * gridDim.x * FF_STREAMS), &border[tid].group);
     }
     for (int i = tid; i < FF_CONSUMERS * C::A_BYTES / 4; i += 512) ((uint32_t *)(shared + C::O_A))[i] = 0;
     for (int i = tid; i < C::NBIAS; i += 512) ((float *)(shared + C::O_BIAS))[i] = bias[i];
@@ -640,7 +660,12 @@ static __device__ int block_start(const ff_pair_dev &q, char *shared, const char
                           C::chunk_bytes(c), base + C::O_BAR);
     }
     int most = 0;
-    for (int i = 0; i < STREAMS; i++) most = max(most, (int)(border[i + 1].group - border[i].group));
+    for (int i = 0; i < FF_STREAMS; i++) {
+        int n = 0;
+        for (const ff_border *b = border + i; b < border + turns * (FF_STREAMS + 1); b += FF_STREAMS + 1)
+            n += (int)(b[1].group - b->group);
+        most = max(most, n);
+    }
     return most;
 }
 
@@ -660,7 +685,10 @@ static __global__ void __launch_bounds__(512, 1)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     extern __shared__ __align__(1024) char shared[];
-    int n_tiles = block_start<C>(q, shared, image, bias), group = (int)threadIdx.x / 128;
+    int64_t turns =
+        q.n_group / ((int64_t)gridDim.x * FF_STREAMS * 512); /* 512 groups a stream and turn at least */
+    int n_turns = turns < 1 ? 1 : turns > FF_TURNS ? FF_TURNS : (int)turns;
+    int n_tiles = block_start<C>(q, shared, image, bias, n_turns), group = (int)threadIdx.x / 128;
     if (group < FF_CONSUMERS) {
         regs_up<C::REG_CONSUMER>();
         consume<C, MLP>(d, q, shared, group, n_tiles);
@@ -669,7 +697,7 @@ static __global__ void __launch_bounds__(512, 1)
         if (threadIdx.x % 128 == 0) stream_weights<C>(smem_u32(shared), image, n_tiles);
     } else {
         regs_down<C::REG_HELPER>();
-        help<C>(d, q, shared, group - FF_CONSUMERS, n_tiles);
+        help<C>(d, q, shared, group - FF_CONSUMERS, n_turns, n_tiles);
     }
 #endif
 }
