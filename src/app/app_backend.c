@@ -27,6 +27,8 @@ static ff_status pick_device(const ff_app *app, int n_devices, int *device)
     int local = 0, n_local = 1;
 #ifdef FF_HAVE_MPI
     FF_TRY(ff_mpi_local_rank(app->comm, &local, &n_local));
+#else
+    (void)app;
 #endif
     *device = local % n_devices;
     if (n_local > n_devices)
