@@ -135,6 +135,7 @@ static void row(bench *b, const char *order, const char *what, double t_s, doubl
 {
     ff_json *j = &b->app->json;
     double gbs = 1e-9 * bytes / t_s;
+    if (b->copy_gbs <= 0) bytes = 0; /* no edges, no rate */
     if (bytes > 0)
         ff_info("  %-8s %-22s %9.3f ms %8.1f GB/s %6.0f %%", order, what, 1e3 * t_s, gbs,
                 100 * gbs / b->copy_gbs);
@@ -184,7 +185,7 @@ static ff_status run(bench *b, uint64_t seed)
 {
     ff_json *j = &b->app->json;
     FF_TRY(make_arrays(b, seed));
-    b->copy_gbs = b->shape.n_edges > 0 ? copy_gbs(b) : HUGE_VAL;
+    b->copy_gbs = b->shape.n_edges > 0 ? copy_gbs(b) : 0;
     ff_info("bench scatter, N %lld, E %lld, C %lld, lmax %d, %s degrees, %s, %d threads, %s, copy %.1f GB/s",
             (long long)b->shape.n_nodes, (long long)b->shape.n_edges, (long long)b->shape.n_channels,
             b->shape.lmax, b->skewed ? "skewed" : "even", b->f64 ? "f64" : "f32", omp_get_max_threads(),

@@ -89,6 +89,10 @@ static ff_status read_dst(group *g)
                        (long long)(s.dim[0] * s.row_len), (long long)e);
     FF_GO(FF_NEW(dst, e + 1));
     FF_GO(ff_h5_read(g->file, at, FF_H5_I64, 0, s.dim[0], dst));
+    for (int64_t i = 0; i < e; i++)
+        if (dst[i] < 0 || dst[i] >= g->shape.n_nodes)
+            FF_GO(ff_fail(FF_E_INPUT, "%s: %s: edge %lld: node %lld, expected 0 to %lld", ff_h5_path(g->file),
+                          at, (long long)i, (long long)dst[i], (long long)g->shape.n_nodes - 1));
     FF_GO(ff_scatter_csr_create(dst, e, g->shape.n_nodes, &g->csr));
 done:
     ff_free(dst);
