@@ -34,7 +34,7 @@ elseif(TARGET farfield)
     endif()
     add_test(NAME ref.${short} COMMAND ${FF_PYTHON} ${source} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
     set_tests_properties(ref.${short} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} PROCESSORS 2
-      ENVIRONMENT "FARFIELD=$<TARGET_FILE:farfield>;MPIEXEC=${MPIEXEC_EXECUTABLE};OMP_NUM_THREADS=2;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1;PYTHONDONTWRITEBYTECODE=1")
+      ENVIRONMENT "FARFIELD=$<TARGET_FILE:farfield>;MPIEXEC=${MPIEXEC_EXECUTABLE};OMP_NUM_THREADS=2;${ff_mpi_env};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endif()
 
