@@ -27,7 +27,7 @@ static ff_status name_boundaries(predict *p)
  * model sees differences only, so the fields do not change. */
 static ff_status choose_shift(predict *p)
 {
-    enum { FAR_RATIO = 100 };
+    enum { FAR_RATIO = 100, LARGE_M = 100 };
     double box[6], far = 0, extent = 0;
     for (int d = 0; d < 6; d++) box[d] = HUGE_VAL; /* lo, -hi: one minimum does both */
     for (int i = 0; i < p->n_boundaries; i++) {
@@ -43,6 +43,8 @@ static ff_status choose_shift(predict *p)
         far = fmax(far, fmax(fabs(box[d]), fabs(box[3 + d])));
         extent = fmax(extent, -box[3 + d] - box[d]);
     }
+    if (extent > LARGE_M)
+        ff_warn("the boundaries are %g long: if the files are in millimetres, add --scale 0.001", extent);
     if (!(far > FAR_RATIO * extent)) return FF_OK;
     for (int d = 0; d < 3; d++) p->shift[d] = nearbyint((box[d] - box[3 + d]) / 2);
     ff_warn("the coordinates lie %.0f extents from the origin: moved by (%g, %g, %g) for the evaluation",
