@@ -53,13 +53,14 @@ static ff_status check_kind(const ff_pd *pd, int64_t at, int k)
     for (int64_t c = 0; c < n; c++)
         if (off[c + 1] < off[c] || off[c + 1] > p->n_conn[k])
             return ff_fail(FF_E_INPUT, "%s: %s %lld: %s: cell %lld ends at %lld, expected %lld to %lld",
-                           pd->path, pd->prefix, (long long)at, ff_pd_name[k], (long long)c,
-                           (long long)off[c + 1], (long long)off[c], (long long)p->n_conn[k]);
+                           pd->path, pd->prefix, (long long)at, ff_pd_name[k], (long long)(p->cell0[k] + c),
+                           (long long)((uint64_t)off[c + 1] + (uint64_t)p->conn0[k]),
+                           (long long)(off[c] + p->conn0[k]), (long long)(p->n_conn[k] + p->conn0[k]));
     for (int64_t i = off[0]; i < off[n]; i++)
         if (p->conn[k][i] < 0 || p->conn[k][i] >= p->n_points)
             return ff_fail(FF_E_INPUT,
                            "%s: %s %lld: %s: connectivity %lld: point id %lld, expected 0 <= id < %lld",
-                           pd->path, pd->prefix, (long long)at, ff_pd_name[k], (long long)i,
+                           pd->path, pd->prefix, (long long)at, ff_pd_name[k], (long long)(p->conn0[k] + i),
                            (long long)p->conn[k][i], (long long)p->n_points);
     return FF_OK;
 }
@@ -73,8 +74,8 @@ static ff_status count_kind(const ff_pd *pd, int64_t at, int k, int dim, pd_coun
         int64_t least = k == FF_PD_LINES ? 2 : 3;
         if (n < least)
             return ff_fail(FF_E_INPUT, "%s: %s %lld: %s: cell %lld has %lld points, expected at least %lld",
-                           pd->path, pd->prefix, (long long)at, ff_pd_name[k], (long long)c, (long long)n,
-                           (long long)least);
+                           pd->path, pd->prefix, (long long)at, ff_pd_name[k], (long long)(p->cell0[k] + c),
+                           (long long)n, (long long)least);
         int64_t made = k == FF_PD_POLYS ? 1 : n - least + 1;
         sum->cells += made;
         sum->conn += k == FF_PD_POLYS ? n : made * dim;

@@ -19,9 +19,10 @@ extern const char *const ff_pd_name[FF_PD_KINDS]; /* "Verts", "Lines", "Polys", 
  * become cells need them (see ff_pd_dim). */
 typedef struct ff_pd_piece {
     int64_t n_points, n_cells[FF_PD_KINDS];
-    int64_t n_conn[FF_PD_KINDS];      /* entries of conn */
-    const int64_t *off[FF_PD_KINDS];  /* [n_cells + 1], starts at 0 */
-    const int64_t *conn[FF_PD_KINDS]; /* [n_conn] */
+    int64_t n_conn[FF_PD_KINDS];                    /* entries of conn */
+    const int64_t *off[FF_PD_KINDS];                /* [n_cells + 1], starts at 0 */
+    const int64_t *conn[FF_PD_KINDS];               /* [n_conn] */
+    int64_t cell0[FF_PD_KINDS], conn0[FF_PD_KINDS]; /* what the file has before them, for messages */
 } ff_pd_piece;
 
 typedef struct ff_pd {

@@ -73,7 +73,10 @@ static ff_status cut_parts(const char *path, const vtkhdf_layout *l, int k, kind
             piece[p].n_cells[k] = b - a;
             piece[p].n_conn[k] = hi - lo;
             piece[p].off[k] = off;
-            for (int64_t i = 0; i <= b - a; i++) off[i] -= lo;
+            piece[p].cell0[k] = a;
+            piece[p].conn0[k] = lo;
+            /* Unsigned: nothing is known yet of the entries in between. */
+            for (int64_t i = 0; i <= b - a; i++) off[i] = (int64_t)((uint64_t)off[i] - (uint64_t)lo);
             off += b - a + 1;
         }
         cell += n;

@@ -30,6 +30,17 @@ static ff_status is_plain(const ff_h5 *f, bool *plain)
     return FF_OK;
 }
 
+/* Major versions 1 and 2; a file without Version is taken for one of them. */
+static ff_status check_version(const ff_h5 *f)
+{
+    int64_t v[2] = {0, 0};
+    if (!ff_h5_attr_exists(f, "/VTKHDF", "Version")) return FF_OK;
+    FF_TRY(ff_h5_attr_read(f, "/VTKHDF", "Version", FF_H5_I64, 2, v));
+    if (v[0] <= 2) return FF_OK;
+    return ff_fail(FF_E_UNSUPPORTED, "%s: /VTKHDF: Version %lld.%lld, expected 1 or 2; write it in version 2",
+                   ff_h5_path(f), (long long)v[0], (long long)v[1]);
+}
+
 static ff_status check_type(const ff_h5 *f)
 {
     char *type = NULL;
@@ -46,7 +57,7 @@ static ff_status check_type(const ff_h5 *f)
         st = ff_fail(FF_E_INPUT, "%s: /VTKHDF: Type \"%.40s\", expected PolyData; extract the surface first",
                      ff_h5_path(f), type);
     ff_free(type);
-    return st;
+    return st == FF_OK ? check_version(f) : st;
 }
 
 /* ---- rows of small integer arrays ---- */

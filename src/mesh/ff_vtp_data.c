@@ -294,7 +294,8 @@ static ff_status expect(const vtp_doc *d, const vtp_array *a, int64_t n)
 {
     int64_t have;
     FF_TRY(vtp_count(d, a, &have));
-    if (have >= n) return FF_OK;
+    if (have == n) return FF_OK;
+    if (have > n) return vtp_fail(d, a, "holds more than the expected %lld values", (long long)n);
     return vtp_fail(d, a, "holds %lld values, expected %lld", (long long)have, (long long)n);
 }
 

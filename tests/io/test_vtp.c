@@ -347,6 +347,8 @@ static void wrong_documents_are_refused(void **state)
         {ASCII, "NumberOfPoints=\"6\"", "NumberOfPoints=\"5\"", "more than the expected"},
         {ASCII, "NumberOfPoints=\"6\"", "NumberOfPoints=\"900000000000\"", "more than the file can hold"},
         {APPENDED_RAW, "NumberOfPoints=\"6\"", "NumberOfPoints=\"7\"", "holds 18 values, expected 21"},
+        {APPENDED_RAW, "NumberOfPoints=\"6\"", "NumberOfPoints=\"5\"", "more than the expected 15"},
+        {INLINE64, "NumberOfPolys=\"2\"", "NumberOfPolys=\"1\"", "more than the expected 1"},
         {ASCII, "NumberOfPolys=\"2\"", "NumberOfPolys=\"3\"", "offsets"},
         {INLINE64, "NumberOfPolys=\"2\"", "NumberOfPolys=\"3\"", "holds 2 values, expected 3"},
         {ASCII, "NumberOfComponents=\"3\"", "NumberOfComponents=\"2\"", "expected 3"},
