@@ -115,6 +115,23 @@ done:
     return st;
 }
 
+static ff_status points_of_file(predict *p, const char *path)
+{
+    ff_read_opts opts = ff_app_read_opts(p->app);
+    ff_mesh *m = NULL;
+    p->kind = AT_FILE_POINTS;
+    FF_TRY(ff_points_read_dist(p->app->comm, path, &opts, &m));
+    int64_t n_all = p->n_rows = m->n_points;
+    bool flat = m->dim < p->model->config->dim;
+    p->x_point = m->points; /* taken over */
+    m->points = NULL;
+    ff_mesh_destroy(&m);
+    FF_TRY(ff_comm_allreduce(p->app->comm, &n_all, 1, FF_SUM_I64));
+    if (n_all == 0) return ff_fail(FF_E_INPUT, "%s: holds no point, expected at least one", path);
+    if (flat) return ff_fail(FF_E_INPUT, "%s: 2 columns, but the model is 3D; add z", path);
+    return FF_OK;
+}
+
 ff_status predict_targets(predict *p)
 {
     const char *what = ff_config_string(p->app->config, "predict.targets");
@@ -130,14 +147,7 @@ ff_status predict_targets(predict *p)
         p->kind = AT_MESH_POINTS;
         FF_TRY(points_of_mesh(p));
     } else {
-        p->kind = AT_FILE_POINTS;
-        ff_read_opts opts = ff_app_read_opts(p->app);
-        ff_mesh *m = NULL;
-        FF_TRY(ff_points_read_dist(p->app->comm, what, &opts, &m));
-        p->x_point = m->points; /* taken over */
-        p->n_rows = m->n_points;
-        m->points = NULL;
-        ff_mesh_destroy(&m);
+        FF_TRY(points_of_file(p, what));
     }
     st = ff_case_set_targets(p->c, p->x_point, p->n_rows, p->shift);
     return ff_agree(p->app->comm, st);

@@ -42,15 +42,20 @@ ff_status ff_mesh_set_patch(ff_mesh *m, const char *name)
 
 /* ---- last step of every reader ---- */
 
+/* Products of two lengths (areas, squared distances) must stay within float32. */
+#define COORD_MAX 1e18
+
 static ff_status scale_points(ff_mesh *m, const char *path, double scale)
 {
     if (!(scale > 0) || !isfinite(scale))
         return ff_fail(FF_E_ARG, "%s: scale = %g, expected a positive number", path, scale);
     for (int64_t i = 0; i < 3 * m->n_points; i++) {
         m->points[i] *= scale;
-        if (!isfinite(m->points[i]))
-            return ff_fail(FF_E_INPUT, "%s: point %lld: %c = %g, expected a finite number", path,
-                           (long long)(i / 3), "xyz"[i % 3], m -> points[i]);
+        if (fabs(m->points[i]) <= COORD_MAX) continue;
+        long long point = m->point_gid != NULL ? m->point_gid[i / 3] : i / 3;
+        double x = m->points[i];
+        return ff_fail(FF_E_INPUT, "%s: point %lld: %c = %g, expected a finite number%s", path, point,
+                       "xyz"[i % 3], x, isfinite(x) ? " up to 1e18; check the file and --scale" : "");
     }
     return FF_OK;
 }
@@ -104,7 +109,7 @@ ff_status ff_mesh_finish(ff_mesh *m, const char *path, const ff_read_opts *opts)
     drop_plain_off(m);
     if (m->dim == 2 && m->cell_off != NULL)
         return ff_fail(FF_E_INPUT, "%s: a curve with cells of more than 2 points", path);
-    if (m->dim == 2) FF_TRY(flatten(m, path));
+    if (m->dim == 2 && !opts->keep_z) FF_TRY(flatten(m, path));
     if (m->n_patches == 0 && m->n_cells > 0) FF_TRY(ff_mesh_set_patch(m, FF_PATCH_SINGLE));
     m->cell_begin = 0;
     m->n_cells_global = m->n_cells;

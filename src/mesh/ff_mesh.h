@@ -56,10 +56,11 @@ static inline int64_t ff_mesh_cell(const ff_mesh *m, int64_t c, int64_t *n)
 typedef struct ff_read_opts {
     double scale; /* multiplies coordinates; 1 */
     int64_t step; /* time step of a temporal file; 0 */
+    bool keep_z;  /* leave curves where they are in space: only their points are wanted; false */
 } ff_read_opts;
 #define FF_READ_OPTS_INIT                                                                                    \
     {                                                                                                        \
-        1.0, 0                                                                                               \
+        1.0, 0, false                                                                                        \
     }
 
 /* Reads any supported file on this rank alone, whole. The format follows the content, then the name
@@ -83,8 +84,9 @@ ff_status ff_mesh_check_name(const char *path);
 
 /* Last step of every reader: scale coordinates, check that they are finite and ids in range, drop a cell_off
  * that says nothing, give a mesh without patches the patch FF_PATCH_SINGLE, check that a curve lies in a
- * plane z = const and put it to z = 0, set cell_begin and n_cells_global as for a whole file. Local Errors:
- * FF_E_INPUT with path and point or cell; FF_E_ARG for a scale that is not positive and finite. */
+ * plane z = const and put it to z = 0 (unless keep_z), set cell_begin and n_cells_global as for a whole file.
+ * Local Errors: FF_E_INPUT with path and point or cell, also for coordinates beyond 1e18, whose squares
+ * float32 cannot hold; FF_E_ARG for a scale that is not positive and finite. */
 ff_status ff_mesh_finish(ff_mesh *m, const char *path, const ff_read_opts *opts);
 
 /* Polygons to triangles: a fan from the first corner where all its triangles face the way of the polygon's

@@ -97,14 +97,21 @@ static void drop_cells(ff_mesh *m)
     ff_field_set_free(&m->cell_data);
     m->n_patches = 0;
     m->n_cells = m->n_cells_global = 0;
+    m->dim = 3; /* the points of a curve stand in space */
 }
 
 ff_status ff_points_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
 {
+    ff_read_opts in_space = *opts;
     *out = NULL;
     FF_TRY(ff_mesh_check_name(path));
-    FF_TRY(is_table(path) ? read_table(path, opts, out) : ff_mesh_read(path, opts, out));
-    drop_cells(*out);
+    in_space.keep_z = true;
+    if (is_table(path)) {
+        FF_TRY(read_table(path, &in_space, out));
+    } else {
+        FF_TRY(ff_mesh_read(path, &in_space, out));
+        drop_cells(*out);
+    }
     return FF_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include "ff_mesh.h"
 
-/* Reads points and point fields; the mesh has no cells. dim is 2 for a curve or two columns (z = 0), else 3.
+/* Reads points and point fields; the mesh has no cells. dim is 2 for a table of two columns (z = 0), else 3.
  * Tables: .csv or .txt (also .gz); columns parted by commas, semicolons, blanks or tabs; one line of column
  * names at the top and comments behind # are skipped. Local Errors: FF_E_INPUT with file and line: other
  * number of columns, a word that is no finite number. */

@@ -17,7 +17,7 @@ static int memory_file(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ff_mesh *m = NULL;
-    ff_read_opts opts = {1.0, size % 3 == 0};
+    ff_read_opts opts = {1.0, size % 3 == 0, false};
     char path[64];
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", memory_file(data, size));
     ff_error_clear();

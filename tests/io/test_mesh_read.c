@@ -82,7 +82,7 @@ static void content_beats_the_name(void **state)
 static void scale_reaches_the_reader(void **state)
 {
     (void)state;
-    ff_read_opts opts = {0.001, 0};
+    ff_read_opts opts = {0.001, 0, false};
     ff_mesh *m = NULL;
     ff_mesh_stats s;
     assert_int_equal(ff_mesh_read(DATA "tetra.obj", &opts, &m), FF_OK);

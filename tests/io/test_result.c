@@ -133,7 +133,7 @@ static void float32_points_stay_float32(void **state)
     for (int i = 0; i < N_NAMES; i++) {
         ff_mesh *m;
         OK(ff_result_write(ff_comm_self(), &r, names[i], true));
-        OK(ff_mesh_read(names[i], &(ff_read_opts){2.0, 0}, &m));
+        OK(ff_mesh_read(names[i], &(ff_read_opts){2.0, 0, false}, &m));
         assert_true(m->points_float32);
         assert_true(m->points[14] == 0.25);
         ff_mesh_destroy(&m);
@@ -282,7 +282,7 @@ static void tables_of_points(void **state)
         assert_int_equal(fwrite(rows[i].text, 1, strlen(rows[i].text), f), strlen(rows[i].text));
         (void)fclose(f);
         ff_error_clear();
-        ff_status st = ff_points_read(rows[i].name, &(ff_read_opts){10.0, 0}, &m);
+        ff_status st = ff_points_read(rows[i].name, &(ff_read_opts){10.0, 0, false}, &m);
         (void)unlink(rows[i].name);
         if (rows[i].words != NULL) {
             ff_test_refused(st, rows[i].words);

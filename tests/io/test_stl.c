@@ -187,7 +187,7 @@ static void gzip_of_both_kinds(void **state)
 {
     (void)state;
     static unsigned char bin[84 + 50 * 9000];
-    ff_read_opts opts = {0.5, 0};
+    ff_read_opts opts = {0.5, 0, false};
     ff_mesh *m = NULL;
     size_t n = ff_test_binary_stl(bin, "solid", 9000);
     write_gz("stl_a.stl.gz", bin, n);
@@ -215,7 +215,7 @@ static void ranges_put_together_are_the_whole(void **state)
 {
     (void)state;
     static unsigned char bin[84 + 50 * 10007];
-    ff_read_opts opts = {2, 0};
+    ff_read_opts opts = {2, 0, false};
     ff_mesh *whole = NULL, *part = NULL;
     bool binary;
     int64_t n;

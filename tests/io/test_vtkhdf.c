@@ -70,7 +70,7 @@ static void put_points(ff_h5 *f, int64_t n, ff_h5_type t)
 
 static ff_mesh *read_ok(int64_t step)
 {
-    ff_read_opts opts = {1.0, step};
+    ff_read_opts opts = {1.0, step, false};
     ff_mesh *m;
     ff_error_clear();
     OK(ff_vtkhdf_read(file, &opts, &m));
@@ -79,7 +79,7 @@ static ff_mesh *read_ok(int64_t step)
 
 static void refuse(int64_t step, const char *words)
 {
-    ff_read_opts opts = {1.0, step};
+    ff_read_opts opts = {1.0, step, false};
     ff_mesh *m;
     ff_error_clear();
     ff_status st = ff_vtkhdf_read(file, &opts, &m);
@@ -374,7 +374,7 @@ static void every_allocation_may_fail(void **state)
     (void)state;
     temporal_file(true);
     for (int64_t n = 1;; n++) {
-        ff_read_opts opts = {1.0, 1};
+        ff_read_opts opts = {1.0, 1, false};
         ff_mesh *m;
         ff_error_clear();
         ff_mem_fail_at(n);
@@ -403,7 +403,7 @@ static void real_file(void **state)
     static const double area[] = {4320.42062846,
                                   4440.97681788}; /* step 0: expected.csv; step 57: VTK 9.7.2 */
     for (int i = 0; i < 2; i++) {
-        ff_read_opts opts = {1.0, i == 0 ? 0 : 57};
+        ff_read_opts opts = {1.0, i == 0 ? 0 : 57, false};
         ff_mesh *m;
         OK(ff_vtkhdf_read(path, &opts, &m));
         assert_int_equal(m->n_points, 1684);

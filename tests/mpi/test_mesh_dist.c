@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const ff_read_opts opts = {0.5, 0};
+static const ff_read_opts opts = {0.5, 0, false};
 
 static char scratch[64];
 

@@ -107,7 +107,7 @@ static void finish_scales_and_counts(void **state)
 {
     (void)state;
     ff_mesh *m = triangles(2);
-    ff_read_opts opts = {0.001, 0};
+    ff_read_opts opts = {0.001, 0, false};
     assert_int_equal(ff_mesh_finish(m, "mem", &opts), FF_OK);
     assert_true(m->points[17] == 17 * 0.001);
     assert_int_equal(m->cell_begin, 0);
@@ -132,7 +132,7 @@ static void finish_scales_and_counts(void **state)
 
 static void refuse_finish(ff_mesh *m, double scale, ff_status code, const char *words)
 {
-    ff_read_opts opts = {scale, 0};
+    ff_read_opts opts = {scale, 0, false};
     ff_error_clear();
     ff_status st = ff_mesh_finish(m, "mem", &opts);
     assert_int_equal(st, code);
@@ -148,6 +148,10 @@ static void finish_refuses_what_no_solver_can_use(void **state)
     ff_mesh *m = triangles(2);
     m->points[7] = NAN;
     refuse_finish(m, 1, FF_E_INPUT, "mem: point 2: y = nan");
+    m = triangles(2); /* squares of more leave float32 */
+    m->points[8] = -2e18;
+    refuse_finish(m, 1, FF_E_INPUT, "mem: point 2: z = -2e+18");
+    refuse_finish(triangles(2), 1e300, FF_E_INPUT, "mem: point 0: y = 1e+300");
     m = triangles(2);
     m->points[9] = 1e300;
     refuse_finish(m, 1e10, FF_E_INPUT, "mem: point 3: x = inf");
