@@ -119,6 +119,21 @@ static const ff_field *find_field(const ff_field_set *set, const char *name)
     return ff_field_set_find(set, plain);
 }
 
+/* The first n_comp components of each cell; what float32 cannot hold is not finite either. */
+static ff_status check_finite(const char *bc, const char *name, const ff_mesh *m, const ff_field *f,
+                              int n_comp)
+{
+    for (int64_t k = 0; k < m->n_cells; k++)
+        for (int d = 0; d < n_comp; d++) {
+            double v = f->value[k * f->n_comp + d];
+            if (!isfinite((float)v))
+                return ff_fail(FF_E_INPUT,
+                               "boundary %s: cell field %s = %g at cell %lld, expected a finite number", bc,
+                               name, v, (long long)(k + (m->cell_begin > 0 ? m->cell_begin : 0)));
+        }
+    return FF_OK;
+}
+
 static ff_status take_fields(ff_source *s, const ff_model_bc *bc, const ff_mesh *m, int dim)
 {
     int n_comp = ff_names_comp(&bc->fields, dim), at = 0;
@@ -138,6 +153,7 @@ static ff_status take_fields(ff_source *s, const ff_model_bc *bc, const ff_mesh 
             if (f->n_comp != comp && !(rank == 1 && f->n_comp == 3))
                 return ff_fail(FF_E_INPUT, "boundary %s: cell field %s has %d components, expected %d",
                                bc->name, want->name, f->n_comp, comp);
+            FF_TRY(check_finite(bc->name, want->name, m, f, comp));
             for (int64_t k = 0; k < s->n; k++)
                 for (int d = 0; d < comp; d++) s->field[k * n_comp + at + d] = f->value[k * f->n_comp + d];
             at += comp;
@@ -145,13 +161,18 @@ static ff_status take_fields(ff_source *s, const ff_model_bc *bc, const ff_mesh 
     return FF_OK;
 }
 
-static ff_status check_finite_fields(const ff_source *s, const ff_model_bc *bc, int n_comp)
+/* The field that multiplies areas, NULL where there is none. */
+static ff_status find_weights(const ff_mesh *m, const char *bc, const double **weight)
 {
-    for (int64_t k = 0; k < s->n * n_comp; k++)
-        if (!isfinite(s->field[k]))
-            return ff_fail(FF_E_INPUT, "boundary %s: a cell field is not finite at cell %lld", bc->name,
-                           (long long)(k / n_comp));
-    return FF_OK;
+    static const char name[] = "_measure_weights";
+    const ff_field *f = ff_field_set_find(&m->cell_data, name);
+    *weight = NULL;
+    if (f == NULL) return FF_OK;
+    if (f->n_comp != 1)
+        return ff_fail(FF_E_INPUT, "boundary %s: cell field %s has %d components, expected 1", bc, name,
+                       f->n_comp);
+    *weight = f->value;
+    return check_finite(bc, name, m, f, 1);
 }
 
 ff_status ff_case_add_mesh(ff_case *c, const char *bc_name, const ff_mesh *m, const double shift[3])
@@ -183,11 +204,9 @@ ff_status ff_case_add_mesh(ff_case *c, const char *bc_name, const ff_mesh *m, co
     FF_GO(FF_NEW(points, m->n_points * dim + 1));
     for (int64_t i = 0; i < m->n_points; i++)
         for (int d = 0; d < dim; d++) points[i * dim + d] = (float)(m->points[3 * i + d] - shift[d]);
-    const ff_field *w = ff_field_set_find(&m->cell_data, "_measure_weights");
-    if (w != NULL && w->n_comp == 1) weight = w->value;
+    FF_GO(find_weights(m, bc_name, &weight));
     FF_GO(ff_source_geometry(s, dim, points, m->cell_pts, m->n_cells, weight, mc->reference_area));
     FF_GO(take_fields(s, &mc->bc[bc], m, dim));
-    FF_GO(check_finite_fields(s, &mc->bc[bc], ff_names_comp(&mc->bc[bc].fields, dim)));
 done:
     ff_free(points);
     return st;
