@@ -24,18 +24,21 @@ static ff_status name_boundaries(predict *p)
 }
 
 /* float32 has seven digits: where the coordinates are far from the origin, all of them are moved first. The
- * model sees differences only, so the fields do not change. */
+ * model sees differences only, so the fields do not change. By a multiple of 1 m, or of a power of two below
+ * a smaller extent: a mesh that differs by such a distance gives the same bits. */
 static ff_status choose_shift(predict *p)
 {
-    enum { FAR_RATIO = 100, LARGE_M = 100 };
+    enum { FAR_RATIO = 8, WARN_RATIO = 100, LARGE_M = 100 };
     double box[6], far = 0, extent = 0;
     for (int d = 0; d < 6; d++) box[d] = HUGE_VAL; /* lo, -hi: one minimum does both */
     for (int i = 0; i < p->n_boundaries; i++) {
         const ff_mesh *m = p->boundary[i].mesh;
-        for (int64_t k = 0; k < m->n_points; k++)
+        int64_t n_corners = m->cell_off != NULL ? m->cell_off[m->n_cells] : m->dim * m->n_cells;
+        for (int64_t k = 0; k < n_corners; k++) /* points that no cell uses may lie anywhere */
             for (int d = 0; d < 3; d++) {
-                box[d] = fmin(box[d], m->points[3 * k + d]);
-                box[3 + d] = fmin(box[3 + d], -m->points[3 * k + d]);
+                double x = m->points[3 * m->cell_pts[k] + d];
+                box[d] = fmin(box[d], x);
+                box[3 + d] = fmin(box[3 + d], -x);
             }
     }
     FF_TRY(ff_comm_allreduce(p->app->comm, box, 6, FF_MIN_F64));
@@ -46,9 +49,11 @@ static ff_status choose_shift(predict *p)
     if (extent > LARGE_M)
         ff_warn("the boundaries are %g long: if the files are in millimetres, add --scale 0.001", extent);
     if (!(far > FAR_RATIO * extent)) return FF_OK;
-    for (int d = 0; d < 3; d++) p->shift[d] = nearbyint((box[d] - box[3 + d]) / 2);
-    ff_warn("the coordinates lie %.0f extents from the origin: moved by (%g, %g, %g) for the evaluation",
-            far / extent, -p->shift[0], -p->shift[1], -p->shift[2]);
+    double unit = extent > 0 && extent < 1 ? ldexp(1, ilogb(extent)) : 1;
+    for (int d = 0; d < 3; d++) p->shift[d] = unit * nearbyint((box[d] - box[3 + d]) / 2 / unit);
+    ff_log(far > WARN_RATIO * extent ? FF_LOG_WARN : FF_LOG_DEBUG,
+           "the coordinates lie %.0f extents from the origin: moved by (%g, %g, %g) for the evaluation",
+           far / extent, 0 - p->shift[0], 0 - p->shift[1], 0 - p->shift[2]);
     return FF_OK;
 }
 

@@ -222,6 +222,26 @@ static ff_status rows_of_cells(const predict *p, const double *rows, int n_comp,
     return st;
 }
 
+/* Areas of the mesh's own cells; those of a polygon's triangles add up to its own, as in the integrals. */
+static ff_status areas_of_cells(const predict *p, double **out)
+{
+    const ff_mesh *m = p->boundary[p->target].mesh, *tri = p->tri[p->target];
+    double *area = NULL;
+    FF_TRY(FF_NEW0(*out, m->n_cells + 1));
+    if (tri == NULL) {
+        ff_mesh_cell_areas(m, *out);
+        return FF_OK;
+    }
+    if (FF_NEW(area, tri->n_cells + 1) != FF_OK) {
+        FF_FREE(*out);
+        return FF_E_MEM;
+    }
+    ff_mesh_cell_areas(tri, area);
+    for (int64_t t = 0; t < tri->n_cells; t++) (*out)[p->parent[p->target][t]] += area[t];
+    ff_free(area);
+    return FF_OK;
+}
+
 /* Cell normals (unit, zero without area) of the mesh's own cells, float32 values in double. */
 static ff_status cell_normals(const ff_mesh *m, double **out)
 {
@@ -294,8 +314,7 @@ static ff_status add_geometry(const predict *p, out_fields *f)
     double *v = NULL;
     ff_status st = FF_OK;
     if (ff_config_bool(p->app->config, "write.areas")) {
-        FF_TRY(FF_NEW(v, m->n_cells + 1));
-        ff_mesh_cell_areas(m, v);
+        FF_TRY(areas_of_cells(p, &v));
         st = add_field(f, "area", v, m->n_cells, 1, 0, 1, true);
         FF_FREE(v);
     }
