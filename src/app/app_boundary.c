@@ -22,6 +22,7 @@ static ff_status read_files(const ff_app *app, app_boundary *b, int n)
     for (int i = 0; i < n; i++) {
         int len = 0;
         const char *arg = ff_config_file(app->config, "mesh", i), *path = ff_config_split_name(arg, &len);
+        if (*path == 0) return ff_fail(FF_E_ARG, "boundary \"%s\" names no file, expected name=file", arg);
         b[i].name = len > 0 ? ff_strdup(arg) : stem_of(path);
         if (b[i].name != NULL && len > 0) b[i].name[len] = 0;
         FF_TRY(ff_agree(app->comm, b[i].name != NULL ? FF_OK : FF_E_MEM));
@@ -53,6 +54,13 @@ static ff_status make_case(const ff_app *app, app_boundary *b)
     return ff_agree(app->comm, st);
 }
 
+static ff_status no_face(const ff_app *app, int n)
+{
+    const char *first = ff_config_file(app->config, "mesh", 0); /* a case made in memory has faces */
+    return ff_fail(FF_E_INPUT, "%s: %s no face, expected at least one", first,
+                   n == 1 ? "holds" : "this and the other boundaries hold");
+}
+
 /* The same verdict on all ranks: dimensions and names are. */
 static ff_status examine(const ff_app *app, const app_boundary *b, int n)
 {
@@ -68,7 +76,7 @@ static ff_status examine(const ff_app *app, const app_boundary *b, int n)
                            b[i].mesh->dim == 3 ? "a surface" : "a curve");
     }
     FF_TRY(ff_comm_allreduce(app->comm, &faces, 1, FF_SUM_I64));
-    return faces > 0 ? FF_OK : ff_fail(FF_E_INPUT, "no boundary has a face, expected at least one");
+    return faces > 0 ? FF_OK : no_face(app, n);
 }
 
 ff_status app_boundaries_read(const ff_app *app, app_boundary **out, int *n)

@@ -81,7 +81,8 @@ ff_status ff_app_read_text(ff_comm *comm, const char *path, int64_t max_bytes, c
             st = ff_fail(FF_E_INPUT, "%s: %lld bytes, expected at most %lld", path, (long long)s.st_size,
                          (long long)max_bytes);
         else
-            *n = (int64_t)s.st_size;
+            st = ff_mesh_check_name(path);
+        *n = st == FF_OK ? (int64_t)s.st_size : 0;
     }
     FF_GO(ff_agree(comm, st));
     FF_GO(ff_comm_bcast(comm, n, sizeof *n, 0));
@@ -139,12 +140,26 @@ static const char *json_path(const ff_app *app)
     return ff_config_string(app->config, "write.json");
 }
 
+/* Each file a run writes has a name of its own. */
+static ff_status check_outputs(const ff_config *c)
+{
+    static const char *const key[] = {"output", "check.write_bad", "write.json"};
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < i; j++) {
+            const char *a = ff_config_string(c, key[i]), *b = ff_config_string(c, key[j]);
+            if (a != NULL && b != NULL && strcmp(a, b) == 0)
+                return ff_fail(FF_E_ARG, "%s: %s and %s name the same file, expected two", a, key[j], key[i]);
+        }
+    return FF_OK;
+}
+
 static ff_status apply_common(const ff_app *app)
 {
     static const char *const level[] = {"error", "warn", "info", "debug"};
     const ff_config *c = app->config;
     for (int i = 0; i < 4; i++)
         if (strcmp(ff_config_string(c, "run.log_level"), level[i]) == 0) ff_log_set_level((ff_log_level)i);
+    FF_TRY(check_outputs(c));
     if (json_path(app) != NULL) {
         /* JSON on standard output stands alone there. */
         if (strcmp(json_path(app), "-") == 0) ff_log_set_level(FF_LOG_WARN);

@@ -3,10 +3,13 @@
 writes end with exit code 1. Unknown keys and verbs are refused in under a second."""
 import json
 import os
+import re
+import shutil
 import struct
 import subprocess
 import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 import numpy as np
@@ -27,8 +30,9 @@ class BadInput(ref.Case):
     def refused(self, args, *words, ranks=(1, 2), code=2):
         """The program ends with this code and one error line that holds every word; no new file appears."""
         before = self.files()
-        for n in ranks:
-            r = ref.run(*args, ranks=n, timeout=60)
+        with ThreadPoolExecutor() as pool:  # at the same time: mpirun takes a second to end a failed run
+            runs = list(pool.map(lambda n: ref.run(*args, ranks=n, timeout=60), ranks))
+        for n, r in zip(ranks, runs):
             lines = r.error_lines()
             what = f"{' '.join(map(str, args))} on {n} ranks\n{r.out}\n{r.err}"
             self.assertEqual(r.code, code, what)
@@ -74,6 +78,10 @@ class BadInput(ref.Case):
                      "text.stl", "line")
         self.refused(self.predict_args(self.write("inf.stl", text.replace("1 0 0\n", "inf 0 0\n") + "endsolid a\n")),
                      "inf.stl", "finite")
+        # finite, but float32 cannot hold its square
+        self.refused(self.predict_args(self.write("far.stl", text.replace("1 0 0\n", "3e38 0 0\n") + "endsolid a\n")),
+                     "far.stl", "3e+38", "1e18")
+        self.refused([*self.predict_args(good), "--scale", "1e300"], "good.stl", "1e18", "--scale")
 
     def test_obj(self):
         v = "v 0 0 0\nv 1 0 0\nv 0 1 0\n"
@@ -96,6 +104,9 @@ class BadInput(ref.Case):
         self.refused(self.predict_args(self.write("enc.vtp", data.replace(b'encoding="raw"', b'encoding="zip"'))),
                      "enc.vtp", "zip")
         self.refused(self.predict_args(self.write("cut.vtp", data[: len(data) * 2 // 3])), "cut.vtp")
+        for count, less in (("Polys", 5119), ("Points", 2561)):
+            other = re.sub(rf'NumberOf{count}="\d+"'.encode(), f'NumberOf{count}="{less}"'.encode(), data)
+            self.refused(self.predict_args(self.write("less.vtp", other)), "less.vtp", "more than the expected")
         self.refused(self.predict_args(self.write("xml.vtp", data[:400])), "xml.vtp")
 
     def test_hdf5(self):
@@ -108,6 +119,20 @@ class BadInput(ref.Case):
             f["x"] = 1.0
         self.refused(self.predict_args(BODY, model=self.path("other.h5")), "other.h5")
 
+    def test_vtkhdf_places(self):
+        """Numbers in messages are those of the file, whichever rank reads that part of it."""
+        self.ok("convert", BODY, self.path("good.vtkhdf"))
+        for name, change, words in (
+                ("nan", lambda f: f["Points"].__setitem__((2000, 1), np.nan), ["point 2000"]),
+                ("id", lambda f: f["Polygons/Connectivity"].__setitem__(15000, 9999), ["connectivity 15000", "9999"]),
+                ("off", lambda f: f["Polygons/Offsets"].__setitem__(5000, 0), ["cell 4999", "ends at 0", "14997"]),
+                ("version", lambda f: f.attrs.__setitem__("Version", [3, 1]), ["Version 3.1"])):
+            path = self.path(name + ".vtkhdf")
+            shutil.copy(self.path("good.vtkhdf"), path)
+            with h5py.File(path, "r+") as f:
+                change(f["VTKHDF"])
+            self.refused(self.predict_args(path), name + ".vtkhdf", *words, ranks=(1, 3))
+
     def test_files_that_are_no_meshes(self):
         self.refused(self.predict_args(self.path("absent.stl")), "absent.stl")
         self.refused(self.predict_args(self.dir.name), self.dir.name)
@@ -117,7 +142,31 @@ class BadInput(ref.Case):
 
     def test_no_faces(self):
         empty = ref.write_obj(self.path("e.obj"), [[0, 0, 0], [1, 0, 0]])
-        self.refused(self.predict_args(empty), "face")
+        self.refused(self.predict_args(empty), "e.obj", "face")
+        self.refused(self.predict_args(f"vehicle={empty}", f"slip_floor={empty}",
+                                       model=os.path.join(ref.INPUTS, "car_random.h5"),
+                                       given=["--set", "lengths.L_ref=1", "--set", "lengths.delta_turb=1"]),
+                     "e.obj", "face")
+        self.refused(self.predict_args("body="), "body=", "name=file")
+
+    def test_unfinished_downloads(self):
+        with open(MODEL, "rb") as f:
+            model = self.write("m.h5.part", f.read())
+        self.refused(self.predict_args(BODY, model=model), "m.h5.part", "unfinished")
+        self.refused(["info", model], "m.h5.part", "unfinished", ranks=(1,))
+        deck = self.write("d.yaml.part", "plan: {theta: 1}\n")
+        self.refused([*self.predict_args(BODY), "-c", deck], "d.yaml.part", "unfinished")
+
+    def test_targets(self):
+        for name, text, words in (("empty.csv", "", ["no point"]), ("names.csv", "x,y,z\n", ["no point"]),
+                                  ("two.csv", "1,2\n", ["2 columns", "3D"]), ("word.csv", "1,2,3\n1,a,3\n", ["line 2", "a"]),
+                                  ("four.csv", "1,2,3,4\n", ["line 1"]), ("mixed.csv", "1,2,3\n1,2\n", ["line 2"]),
+                                  ("nan.csv", "1,2,3\nnan,2,3\n", ["finite"]), ("far.csv", "1e39,0,0\n", ["1e18"])):
+            self.refused([*self.predict_args(BODY), "--targets", self.write(name, text)], name, *words,
+                         ranks=(1, 2) if name in ("empty.csv", "two.csv", "word.csv") else (1,))
+        self.refused([*self.predict_args(BODY), "--targets", self.path("absent.csv")], "absent.csv")
+        self.refused([*self.predict_args(BODY), "--targets", self.dir.name], self.dir.name)
+        self.refused([*self.predict_args(BODY), "--target-boundary", "zz"], "zz")
 
     # ---- model and case ----
 
@@ -152,7 +201,14 @@ class BadInput(ref.Case):
             text = f.read().replace(b"CellData", b"PointData")
         self.refused(self.predict_args(self.write("point.vtp", text), model=model, given=given), "temp", "point")
         ref.mi.write_vtp(self.path("nan.vtp"), p, c, {"temp": np.full(n, np.nan)})
-        self.refused(self.predict_args(self.path("nan.vtp"), model=model, given=given), "field", "finite", "cell 0")
+        self.refused(self.predict_args(self.path("nan.vtp"), model=model, given=given), "temp", "finite", "cell 0")
+        last = np.arange(n) == n - 1
+        ref.mi.write_vtp(self.path("last.vtp"), p, c, {"temp": np.where(last, np.inf, 1)})
+        self.refused(self.predict_args(self.path("last.vtp"), model=model, given=given), "temp", f"cell {n - 1}",
+                     ranks=(1, 3))
+        for name, weights, words in (("nan", np.where(last, np.nan, 1), ["finite"]), ("vector", np.ones((n, 3)), ["3"])):
+            ref.mi.write_vtp(self.path("w.vtp"), p, c, {"temp": np.ones(n), "_measure_weights": weights})
+            self.refused(self.predict_args(self.path("w.vtp"), model=model, given=given), "_measure_weights", *words)
 
     def test_lengths_and_globals(self):
         u = ["--set", "global.U_dir=[1,0,0]"]
@@ -195,6 +251,9 @@ class BadInput(ref.Case):
         self.refused(self.predict_args(BODY), "o.vtkhdf", "--force")
         with open(out, "rb") as f:
             self.assertEqual(f.read(), b"mine")
+        self.refused([*self.predict_args(BODY, out="new.h5"), "--json", self.path("new.h5")], "new.h5", "same")
+        os.mkdir(self.path("folder.vtp"))
+        self.refused([*self.predict_args(BODY, out="folder.vtp"), "--force"], "folder.vtp")
 
     # ---- command line and deck ----
 
