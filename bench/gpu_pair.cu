@@ -1,12 +1,7 @@
 /* Time of the GLOBE pair kernels on one GPU with the plans of car:6 (body <- body, 81,920 faces, theta 1, leaf 1).
  *
- *   gcc -O2 -std=c11 -fopenmp -D_GNU_SOURCE -Isrc -Isrc/base -Isrc/tree -Isrc/plan -c (ff_mem, ff_status, ff_sort of
- *       src/base, all of src/tree and src/plan)
- *   nvcc -std=c++17 -O3 -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -Isrc -Isrc/base -Isrc/kernel
- *       -Isrc/tree -Isrc/plan -Icuda -Itests/gpu -gencode arch=compute_90a,code=sm_90a -o gpu_pair bench/gpu_pair.cu
- *       (all of cuda) (the objects above)
- *   tests/gpu/test_pair_globe.cu alike, without tree and plan.
- *   gpu_pair [edge splits, default 64: faces = 20 splits^2]
+ *   cmake -S . -B build -DFF_CUDA=ON -DFF_BENCH=ON && cmake --build build --target gpu_pair
+ *   build/bench/gpu_pair [edge splits, default 64: faces = 20 splits^2]
  *
  * Prints a row a kernel: pairs, median and least time of 7, evaluations/s, FLOP/s counted as 2 x multiply-adds of the
  * per-pair network after hoisting, unpadded, and its share of 790 TFLOP/s; error against double at 8 targets. */

@@ -1,5 +1,6 @@
 /* GLOBE pair sums on the GPU against a double reference on the host, for every kernel and many shapes.
- * nvcc line: see bench/gpu_pair.cu. Prints one line a case; exit code 1 if any misses its tolerance. */
+ * Prints one line a case; exit code 1 if any misses its tolerance. */
+#include "ff_gpu_test.h"
 #include "gpu_case.h"
 
 typedef struct shape_row {
@@ -86,6 +87,7 @@ static int run_case(const shape_row *row, uint64_t seed)
 int main(void)
 {
     int bad = 0;
+    ff_gpu_or_skip(1);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) bad += run_case(&shapes[i], 7 + i);
     printf("%s\n", bad == 0 ? "all cases within tolerance" : "some cases failed");
     return bad != 0;

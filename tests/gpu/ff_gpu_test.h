@@ -1,0 +1,27 @@
+/* What every test of the label gpu begins with: without a GPU it ends with the code that CTest counts as skipped. */
+#ifndef FF_GPU_TEST_H
+#define FF_GPU_TEST_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#include "ff_cuda.h"
+#ifdef __cplusplus
+}
+#endif
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FF_GPU_SKIP = 77 }; /* SKIP_RETURN_CODE of tests/gpu/gpu.cmake */
+
+/* Ends the process where fewer than n GPUs can be used. */
+static inline void ff_gpu_or_skip(int n)
+{
+    int have = ff_cuda_device_count();
+    if (have >= n) return;
+    printf("skipped: this test needs %d GPU(s) and a driver, found %d\n", n, have);
+    exit(FF_GPU_SKIP);
+}
+
+#endif
