@@ -26,7 +26,16 @@ typedef enum ff_cuda_precision {
     FF_CUDA_BF16     /* network products in bf16, float32 accumulation */
 } ff_cuda_precision;
 
-/* Source ids and segments, all in device memory, borrowed. */
+/* ff_pair_part with its tables in device memory. */
+typedef struct ff_cuda_part {
+    int64_t point_begin, n_points, n_far, far_begin, n_leaf, leaf_begin;
+    const int64_t *d_far_up;     /* [n_far] */
+    const int64_t *d_far_of;     /* [n_points]; NULL if n_far is 0 */
+    const int64_t *d_leaf_from;  /* [n_leaf] */
+    const uint64_t *d_leaf_mask; /* [n_leaf] */
+} ff_cuda_part;
+
+/* Source ids and segments, all in device memory, borrowed or built by ff_cuda_lists_build() (ff_cuda_tree.h). */
 typedef struct ff_cuda_lists {
     int32_t n_t;              /* targets */
     const double *d_x_t;      /* [n_t][4] x, y, z (0 in 2D), unused */
@@ -39,6 +48,10 @@ typedef struct ff_cuda_lists {
     int32_t *d_piece_off;     /* [n_t + 1] pieces of a target */
     int64_t *d_group_off;     /* [n_t + 1] groups of FF_CUDA_GROUP pairs */
     int64_t n_piece, n_group; /* totals, on the host */
+    /* What adding up needs (ff_pair_lists.h); only the pair kernels do without. */
+    int64_t n_seg, n_src_ids, pairs;
+    int n_parts;
+    ff_cuda_part *part; /* [n_parts], host memory */
 } ff_cuda_lists;
 
 typedef struct ff_cuda_net ff_cuda_net; /* one packed network on the device */

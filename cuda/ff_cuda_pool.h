@@ -1,0 +1,33 @@
+/* Counted device memory of one rank, in stream order (cudaMallocAsync of the device's default pool).
+ * Blocks are known by their address, so freeing needs no size. Not thread-safe: one thread a rank. */
+#ifndef FF_CUDA_POOL_H
+#define FF_CUDA_POOL_H
+
+#include "ff_status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ff_cuda_pool ff_cuda_pool;
+
+/* On the current device. stream: a cudaStream_t, borrowed, on which all blocks are used.                     Local */
+ff_status ff_cuda_pool_create(void *stream, ff_cuda_pool **out);
+/* Frees what is left; NULL inside is fine.                                                                   Local */
+void ff_cuda_pool_destroy(ff_cuda_pool **pool);
+void *ff_cuda_pool_stream(const ff_cuda_pool *pool);
+
+/* *out (the address of any pointer) gets a block of at least bytes bytes, 256-byte aligned, not NULL for 0 bytes.
+ * FF_E_MEM with the sizes named: the device is full or the budget would be exceeded; *out is NULL then.       Local */
+ff_status ff_cuda_alloc(ff_cuda_pool *pool, size_t bytes, void *out);
+void ff_cuda_free(ff_cuda_pool *pool, const void *block); /* NULL is fine                                      Local */
+
+void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes); /* 0: none */
+int64_t ff_cuda_pool_used(const ff_cuda_pool *pool);
+int64_t ff_cuda_pool_peak(const ff_cuda_pool *pool);
+int64_t ff_cuda_pool_blocks(const ff_cuda_pool *pool); /* live blocks */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
