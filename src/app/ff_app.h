@@ -38,6 +38,7 @@ struct ff_verb {
 ff_status cmd_predict(ff_app *app);
 ff_status cmd_plan(ff_app *app);
 ff_status cmd_check(ff_app *app);
+ff_status cmd_forces(ff_app *app);
 ff_status cmd_info(ff_app *app);
 ff_status cmd_convert(ff_app *app);
 ff_status cmd_verify(ff_app *app);

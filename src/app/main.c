@@ -37,6 +37,15 @@ static const ff_verb verbs[] = {
      INT_MAX,
      false,
      cmd_check},
+    {{FF_VERB_FORCES, "forces", "MESH", "forces and moments from the fields of a surface file",
+      "Sums pressure and shear stress over a surface: force, moment, drag and lift coefficients, of all "
+      "faces and of "
+      "each patch; --csv writes them as a table."},
+     "mesh",
+     1,
+     1,
+     false,
+     cmd_forces},
     {{FF_VERB_INFO, "info", "FILE...", "tell what a mesh, model or result file holds",
       "Prints what a mesh, model or result holds, as text or with --json as JSON on standard output."},
      "file",

@@ -3,6 +3,7 @@
 #define PREDICT_H
 
 #include "app_boundary.h"
+#include "app_forces.h"
 #include "ff_eval.h"
 #include "ff_integral.h"
 #include "ff_result.h"
@@ -25,6 +26,7 @@ typedef struct predict {
     int n_comp;
     double *rows; /* [n_rows][n_comp] */
     ff_integrals integrals;
+    app_forces forces;
     bool has_integrals;
 } predict;
 

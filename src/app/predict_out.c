@@ -19,20 +19,16 @@ static int field_comp(const predict *p, int i)
     return p->model->config->outputs.item[i].rank == 0 ? 1 : p->model->config->dim;
 }
 
-static void print_force(ff_json *j, const char *name, const double *pressure, const double *friction)
+/* Patches of the target boundary as the file has them. */
+static const ff_mesh *patches(const predict *p)
 {
-    ff_info("%-18s (%g, %g, %g) = pressure (%g, %g, %g) + friction (%g, %g, %g)", name,
-            pressure[0] + friction[0], pressure[1] + friction[1], pressure[2] + friction[2], pressure[0],
-            pressure[1], pressure[2], friction[0], friction[1], friction[2]);
-    ff_json_open(j, name, '{');
-    ff_json_doubles(j, "pressure", pressure, 3);
-    ff_json_doubles(j, "friction", friction, 3);
-    ff_json_close(j);
+    return p->tri[p->target] != NULL ? p->tri[p->target] : p->boundary[p->target].mesh;
 }
 
 static void add_integrals(const predict *p, ff_json *j, bool print)
 {
     const ff_integrals *q = &p->integrals;
+    const ff_mesh *mesh = patches(p);
     int at = 0;
     ff_json_double(j, "area", q->area);
     ff_json_open(j, "mean", '{');
@@ -41,22 +37,23 @@ static void add_integrals(const predict *p, ff_json *j, bool print)
         int comp = field_comp(p, i);
         ff_json_doubles(j, name, q->mean + at, comp);
         if (print && comp == 1) ff_info("mean %-13s %g", name, q->mean[at]);
-        if (print && comp > 1)
-            ff_info("mean %-13s (%g, %g%s%g)", name, q->mean[at], q->mean[at + 1], comp == 3 ? ", " : ") ",
-                    comp == 3 ? q->mean[at + 2] : 0.0);
+        if (print && comp == 2) ff_info("mean %-13s (%g, %g)", name, q->mean[at], q->mean[at + 1]);
+        if (print && comp == 3)
+            ff_info("mean %-13s (%g, %g, %g)", name, q->mean[at], q->mean[at + 1], q->mean[at + 2]);
         at += comp;
     }
     ff_json_close(j);
+    if (q->force != NULL) app_forces_json(&p->forces, q->force, mesh->n_patches, mesh->patch_name, j);
 }
 
 ff_status predict_integrals(predict *p)
 {
-    const ff_config *c = p->app->config;
     const ff_model_config *m = p->model->config;
-    ff_integral_opts o = {.area = m->reference_area, .length = ff_config_double(c, "integrals.length")};
-    if (ff_config_given(c, "integrals.area")) o.area = ff_config_double(c, "integrals.area");
+    const ff_mesh *mesh = patches(p);
+    ff_integral_opts o = {.patch = mesh->cell_patch, .n_patches = mesh->n_patches};
+    FF_TRY(app_forces_options(p->app, m->dim, m->reference_area, &p->forces));
     for (int d = 0; d < 3; d++) {
-        o.center[d] = ff_config_item(c, "integrals.center", d);
+        o.center[d] = p->forces.center[d];
         o.shift[d] = p->shift[d];
     }
     FF_TRY(ff_integrals_run(p->app->comm, p->c, p->c->target_source, p->rows, &o, &p->integrals));
@@ -65,12 +62,10 @@ ff_status predict_integrals(predict *p)
     ff_json *j = &p->app->json;
     ff_json_open(j, "integrals", '{');
     add_integrals(p, j, true);
-    if (p->integrals.has_force) {
-        print_force(j, "force coefficient", p->integrals.force_p, p->integrals.force_f);
-        print_force(j, "moment coefficient", p->integrals.moment_p, p->integrals.moment_f);
-    }
     ff_json_close(j);
-    return FF_OK;
+    if (p->integrals.force == NULL) return FF_OK;
+    app_forces_print(&p->forces, p->integrals.force, mesh->n_patches, mesh->patch_name);
+    return app_forces_csv(p->app, &p->forces, p->integrals.force, mesh->n_patches, mesh->patch_name);
 }
 
 /* ---- check ---- */
@@ -359,15 +354,7 @@ static ff_status fill_result(const predict *p, ff_result *r, out_fields *f)
 static ff_status integrals_text(const predict *p, ff_json *j)
 {
     ff_json_open(j, NULL, '{');
-    if (p->has_integrals) {
-        add_integrals(p, j, false);
-        if (p->integrals.has_force) {
-            ff_json_doubles(j, "force_pressure", p->integrals.force_p, 3);
-            ff_json_doubles(j, "force_friction", p->integrals.force_f, 3);
-            ff_json_doubles(j, "moment_pressure", p->integrals.moment_p, 3);
-            ff_json_doubles(j, "moment_friction", p->integrals.moment_f, 3);
-        }
-    }
+    if (p->has_integrals) add_integrals(p, j, false);
     ff_json_close(j);
     return ff_text_status(&j->text);
 }

@@ -34,7 +34,8 @@ enum {
     FF_VERB_CONVERT = 16,
     FF_VERB_VERIFY = 32,
     FF_VERB_BENCH = 64,
-    FF_VERB_ALL = 127
+    FF_VERB_FORCES = 128,
+    FF_VERB_ALL = 255
 };
 
 typedef struct ff_option {

@@ -17,66 +17,43 @@ static int find_output(const ff_model_config *m, const char *name, int rank)
     return -1;
 }
 
-static void cross(const double *a, const double *b, double *out)
+static ff_status run_means(ff_comm *comm, const ff_source *src, const double *rows, ff_integrals *out)
 {
-    out[0] = a[1] * b[2] - a[2] * b[1];
-    out[1] = a[2] * b[0] - a[0] * b[2];
-    out[2] = a[0] * b[1] - a[1] * b[0];
-}
-
-/* Force and its moment of one face: sums 0..2 and 3..5. */
-static void add_force(ff_exact *sum, const double *arm, const double *force)
-{
-    double moment[3];
-    cross(arm, force, moment);
-    for (int d = 0; d < 3; d++) {
-        ff_exact_add(&sum[d], force[d]);
-        ff_exact_add(&sum[3 + d], moment[d]);
+    ff_status st = FF_OK;
+    int n_comp = out->n_comp;
+    ff_exact *sum = NULL;
+    FF_TRY(FF_NEW0_ALL(comm, sum, n_comp + 1));
+    for (int64_t i = 0; i < src->n; i++) {
+        for (int k = 0; k < n_comp; k++) ff_exact_add(&sum[k], src->area[i] * rows[i * n_comp + k]);
+        ff_exact_add(&sum[n_comp], src->area[i]);
     }
+    FF_GO(ff_exact_allreduce(comm, sum, n_comp + 1));
+    out->area = ff_exact_value(&sum[n_comp]);
+    for (int k = 0; k < n_comp; k++) out->mean[k] = out->area > 0 ? ff_exact_value(&sum[k]) / out->area : 0;
+done:
+    ff_free(sum);
+    return st;
 }
-
-enum { AREA, PRESSURE = 1, FRICTION = 7, FIELDS = 13 };
 
 ff_status ff_integrals_run(ff_comm *comm, const ff_case *c, int s, const double *rows,
                            const ff_integral_opts *opts, ff_integrals *out)
 {
+    ff_status st = FF_OK;
     const ff_model_config *m = c->model->config;
     const ff_source *src = &c->source[s];
-    int dim = m->dim, n_comp = ff_names_comp(&m->outputs, dim);
+    int n_comp = ff_names_comp(&m->outputs, m->dim);
     int cp = find_output(m, "C_p", 0), cf = find_output(m, "C_f", 1);
-    ff_exact *sum = NULL;
-    memset(out, 0, sizeof *out);
-    out->n_comp = n_comp;
-    ff_status st = FF_NEW0(sum, FIELDS + n_comp);
-    if (st == FF_OK) st = FF_NEW0(out->mean, n_comp);
-    if ((st = ff_agree(comm, st)) != FF_OK) goto done;
-    for (int64_t i = 0; i < src->n; i++) {
-        const double *y = rows + i * n_comp;
-        double area = src->area[i], arm[3] = {0, 0, 0}, p[3] = {0, 0, 0}, f[3] = {0, 0, 0};
-        ff_exact_add(&sum[AREA], area);
-        for (int k = 0; k < n_comp; k++) ff_exact_add(&sum[FIELDS + k], area * y[k]);
-        if (cp < 0 || cf < 0) continue;
-        for (int d = 0; d < dim; d++) {
-            arm[d] = src->x[i * dim + d] + opts->shift[d] - opts->center[d];
-            p[d] = -y[cp] * src->normal[i * dim + d] * area;
-            f[d] = y[cf + d] * area;
-        }
-        add_force(&sum[PRESSURE], arm, p);
-        add_force(&sum[FRICTION], arm, f);
-    }
-    FF_GO(ff_exact_allreduce(comm, sum, FIELDS + n_comp));
-    out->area = ff_exact_value(&sum[AREA]);
-    for (int k = 0; k < n_comp; k++)
-        out->mean[k] = out->area > 0 ? ff_exact_value(&sum[FIELDS + k]) / out->area : 0;
-    out->has_force = cp >= 0 && cf >= 0;
-    for (int d = 0; d < 3 && out->has_force; d++) {
-        out->force_p[d] = ff_exact_value(&sum[PRESSURE + d]) / opts->area;
-        out->force_f[d] = ff_exact_value(&sum[FRICTION + d]) / opts->area;
-        out->moment_p[d] = ff_exact_value(&sum[PRESSURE + 3 + d]) / (opts->area * opts->length);
-        out->moment_f[d] = ff_exact_value(&sum[FRICTION + 3 + d]) / (opts->area * opts->length);
-    }
+    ff_faces faces = {m->dim,    src->n,      src->x,          src->normal,
+                      src->area, opts->patch, opts->n_patches, {0, 0, 0}};
+    ff_loads loads = {cp >= 0 ? rows + cp : NULL, cf >= 0 ? rows + cf : NULL, n_comp, n_comp};
+    *out = (ff_integrals){.n_comp = n_comp, .n_patches = opts->n_patches};
+    FF_GO(FF_NEW0_ALL(comm, out->mean, n_comp));
+    FF_GO(run_means(comm, src, rows, out));
+    if (cp < 0) return FF_OK;
+    memcpy(faces.shift, opts->shift, sizeof faces.shift);
+    FF_GO(FF_NEW0_ALL(comm, out->force, 1 + out->n_patches));
+    FF_GO(ff_forces_sum(comm, &faces, &loads, opts->center, out->force));
 done:
-    ff_free(sum);
     if (st != FF_OK) ff_integrals_free(out);
     return st;
 }
@@ -84,4 +61,5 @@ done:
 void ff_integrals_free(ff_integrals *i)
 {
     FF_FREE(i->mean);
+    FF_FREE(i->force);
 }

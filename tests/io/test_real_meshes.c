@@ -126,7 +126,7 @@ static void check_triangles(const char *file, const ff_mesh *m, const ff_mesh_st
 
 static void check_file(char **col)
 {
-    char path[512], line[4096], *extra[19];
+    char path[sizeof FOLDER + 4096], line[4096], *extra[19];
     ff_read_opts opts = FF_READ_OPTS_INIT;
     ff_mesh *m = NULL;
     ff_mesh_stats s;

@@ -195,14 +195,19 @@ static void integrals_of_a_closed_box(void **state)
         rows[4 * i + 2] = -1;
         rows[4 * i + 3] = 2;
     }
-    ff_integral_opts o = {.area = 2, .length = 1};
+    int32_t patch[12];
+    for (int i = 0; i < 12; i++) patch[i] = i % 2;
+    ff_integral_opts o = {.patch = patch, .n_patches = 2};
     ff_integrals q;
     assert_int_equal(ff_integrals_run(ff_comm_self(), rc.c, 0, rows, &o, &q), FF_OK);
-    assert_true(q.has_force && q.area == 22);
+    assert_true(q.force != NULL && q.area == 22 && q.force[0].area == 22);
     assert_true(q.mean[0] == 0.5 && q.mean[3] == 2);
-    for (int d = 0; d < 3; d++) assert_true(q.force_p[d] == 0 && fabs(q.moment_p[d]) < 1e-15);
-    assert_true(q.force_f[0] == 5.5 && q.force_f[2] == -11);
-    assert_true(fabs(q.moment_f[0] + 0.5 * 11) < 1e-14); /* (r x F)_x = y F_z, mean y 0.5 */
+    for (int d = 0; d < 3; d++)
+        assert_true(q.force[0].pressure[d] == 0 && fabs(q.force[0].moment_pressure[d]) < 1e-15);
+    assert_true(q.force[0].friction[0] == 11 && q.force[0].friction[2] == -22);
+    assert_true(fabs(q.force[0].moment_friction[0] + 11) < 1e-14); /* (r x F)_x = y F_z, mean y 0.5 */
+    for (int d = 0; d < 3; d++)                                    /* the patches make up the whole */
+        assert_true(q.force[1].friction[d] + q.force[2].friction[d] == q.force[0].friction[d]);
     ff_integrals_free(&q);
     ff_mesh_destroy(&m);
     ff_random_case_free(&rc);
