@@ -20,7 +20,8 @@ void *ff_cuda_pool_stream(const ff_cuda_pool *pool);
 /* *out (the address of any pointer) gets a block of at least bytes bytes, 256-byte aligned, not NULL for 0 bytes.
  * FF_E_MEM with the sizes named: the device is full or the budget would be exceeded; *out is NULL then.       Local */
 ff_status ff_cuda_alloc(ff_cuda_pool *pool, size_t bytes, void *out);
-void ff_cuda_free(ff_cuda_pool *pool, const void *block); /* NULL is fine                                      Local */
+void ff_cuda_free(ff_cuda_pool *pool,
+                  const void *block); /* NULL is fine                                      Local */
 
 void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes); /* 0: none */
 int64_t ff_cuda_pool_used(const ff_cuda_pool *pool);

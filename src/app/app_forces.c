@@ -55,8 +55,8 @@ static void scaled(const double *pressure, const double *friction, double per, d
 
 static void print_vector(const char *name, const double p[3], const double f[3])
 {
-    ff_info("%-18s (%g, %g, %g) = pressure (%g, %g, %g) + friction (%g, %g, %g)", name, p[0] + f[0], p[1] + f[1],
-            p[2] + f[2], p[0], p[1], p[2], f[0], f[1], f[2]);
+    ff_info("%-18s (%g, %g, %g) = pressure (%g, %g, %g) + friction (%g, %g, %g)", name, p[0] + f[0],
+            p[1] + f[1], p[2] + f[2], p[0], p[1], p[2], f[0], f[1], f[2]);
 }
 
 static void print_part(const char *name, const double c[3])
@@ -142,7 +142,8 @@ static ff_status write_name(FILE *file, const char *path, const char *name)
     return ff_file_printf(file, path, "\"");
 }
 
-static ff_status write_row(FILE *file, const char *path, const app_forces *o, const ff_force *force, const char *name)
+static ff_status write_row(FILE *file, const char *path, const app_forces *o, const ff_force *force,
+                           const char *name)
 {
     double drag[3], lift[3], m[4][3];
     coefficients(o->drag, o, force, drag);
@@ -162,14 +163,16 @@ static ff_status write_table(const char *path, const app_forces *o, const ff_for
 {
     FILE *file = fopen(path, "w");
     if (file == NULL) return ff_fail(FF_E_IO, "%s: cannot be written", path);
-    ff_status st = ff_file_printf(file, path,
-                                  "patch,area,drag,drag_pressure,drag_friction,lift,lift_pressure,lift_friction,"
-                                  "force_pressure_x,force_pressure_y,force_pressure_z,force_friction_x,"
-                                  "force_friction_y,force_friction_z,moment_pressure_x,moment_pressure_y,"
-                                  "moment_pressure_z,moment_friction_x,moment_friction_y,moment_friction_z\n");
+    ff_status st =
+        ff_file_printf(file, path,
+                       "patch,area,drag,drag_pressure,drag_friction,lift,lift_pressure,lift_friction,"
+                       "force_pressure_x,force_pressure_y,force_pressure_z,force_friction_x,"
+                       "force_friction_y,force_friction_z,moment_pressure_x,moment_pressure_y,"
+                       "moment_pressure_z,moment_friction_x,moment_friction_y,moment_friction_z\n");
     if (st == FF_OK) st = write_row(file, path, o, force, "(all)");
     for (int k = 0; k < n_patches && st == FF_OK; k++) st = write_row(file, path, o, &force[1 + k], name[k]);
-    if (fclose(file) != 0 && st == FF_OK) st = ff_fail(FF_E_IO, "%s: not written whole; is the disk full?", path);
+    if (fclose(file) != 0 && st == FF_OK)
+        st = ff_fail(FF_E_IO, "%s: not written whole; is the disk full?", path);
     return st;
 }
 

@@ -18,7 +18,8 @@ ff_status app_forces_options(const ff_app *app, int dim, double area, app_forces
 /* Prints force [1 + n_patches] as coefficients (a table of patches where there are several) and adds them to json.
  * name [n_patches]. Local */
 void app_forces_print(const app_forces *o, const ff_force *force, int n_patches, char *const *name);
-void app_forces_json(const app_forces *o, const ff_force *force, int n_patches, char *const *name, ff_json *j);
+void app_forces_json(const app_forces *o, const ff_force *force, int n_patches, char *const *name,
+                     ff_json *j);
 
 /* integrals.csv, if asked for: a row for all faces, then one a patch.                                    Collective */
 ff_status app_forces_csv(const ff_app *app, const app_forces *o, const ff_force *force, int n_patches,

@@ -3,6 +3,7 @@
 #include "ff_extract.h"
 #include "ff_mesh_write.h"
 #include "ff_repair.h"
+#include "ff_snap.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,27 +33,49 @@ static ff_status print_patches(const ff_mesh *m)
     return FF_OK;
 }
 
-static void print_defects(const ff_mesh *m, const ff_mesh_stats *s)
+/* The first few cells that have a fault of FF_BAD_*. */
+static void first_cells(const ff_mesh *m, const uint8_t *bad, int fault)
+{
+    enum { SHOWN = 5 };
+    int64_t n = 0;
+    for (int64_t c = 0; c < m->n_cells; c++) n += (bad[c] & fault) != 0;
+    if (n == 0) return;
+    ff_print("  %-24s %12s   cells", "", "");
+    for (int64_t c = 0, shown = 0; c < m->n_cells && shown < SHOWN; c++)
+        if ((bad[c] & fault) != 0) {
+            ff_print(" %lld", (long long)c);
+            shown++;
+        }
+    ff_print(n > SHOWN ? " ... (%lld in all, counted from 0)\n" : " (counted from 0)\n", (long long)n);
+}
+
+static void print_defects(const ff_mesh *m, const ff_mesh_stats *s, const uint8_t *bad)
 {
     bool curve = m->dim == 2;
     const char *edge = curve ? "end" : "edge";
     char name[48];
-    line(curve ? "zero-length edges" : "zero-area cells", s->zero_area_cells, "");
+    line(curve ? "zero-length edges" : "zero-area cells", s->zero_area_cells,
+         s->zero_area_cells > 0 ? "they carry no normal: drop them with --repair" : "");
+    first_cells(m, bad, FF_BAD_ZERO_AREA);
     if (!curve)
         line("sliver cells", s->sliver_cells,
              s->sliver_cells > 0 ? "longer than 100 times their height" : "");
     line("repeated cells", s->repeated_cells,
          s->repeated_cells > 0 ? "coincident faces: drop them with --repair" : "");
+    first_cells(m, bad, FF_BAD_REPEATED);
     line("duplicate points", s->duplicate_points,
          s->duplicate_points > 0 ? "equal corners are taken for one in what follows" : "");
     line("unused points", s->unused_points, "");
     (void)snprintf(name, sizeof name, "open %ss", edge);
     line(name, s->open_edges, s->open_edges > 0 ? "the surface is not closed" : "");
+    first_cells(m, bad, FF_BAD_OPEN);
     (void)snprintf(name, sizeof name, "non-manifold %ss", edge);
     line(name, s->nonmanifold_edges, s->nonmanifold_edges > 0 ? "more than two cells meet there" : "");
+    first_cells(m, bad, FF_BAD_NONMANIFOLD);
     (void)snprintf(name, sizeof name, "misoriented %ss", edge);
     line(name, s->misoriented_edges,
          s->misoriented_edges > 0 ? "normals of the two cells disagree: orient them with --repair" : "");
+    first_cells(m, bad, FF_BAD_WINDING);
     line("parts", s->parts, "");
     line("winding groups", s->winding_groups,
          s->winding_groups > s->parts ? "more than parts: winding is mixed" : "");
@@ -68,7 +91,7 @@ static const char *side_of_normals(const ff_mesh *m, const ff_mesh_stats *s)
                          : ", counter-clockwise: normals point inwards";
 }
 
-static ff_status print_report(const char *path, const ff_mesh *m, const ff_mesh_stats *s)
+static ff_status print_report(const char *path, const ff_mesh *m, const ff_mesh_stats *s, const uint8_t *bad)
 {
     bool curve = m->dim == 2;
     double v = sqrt(s->vector_area[0] * s->vector_area[0] + s->vector_area[1] * s->vector_area[1] +
@@ -86,7 +109,7 @@ static ff_status print_report(const char *path, const ff_mesh *m, const ff_mesh_
              s->closed && v > 1e-6 * s->area ? ": closed, but winding is not consistent" : "");
     ff_print("  %-24s %.9g%s\n", curve ? "enclosed area" : "volume", s->volume, side_of_normals(m, s));
     FF_TRY(print_patches(m));
-    print_defects(m, s);
+    print_defects(m, s, bad);
     return FF_OK;
 }
 
@@ -120,15 +143,12 @@ static void json_report(ff_json *j, const char *path, const ff_mesh_stats *s)
 }
 
 /* The cells with a defect and, as a cell field "defect", the sum of its FF_BAD_* numbers. */
-static ff_status write_bad(const ff_mesh *m, const char *path)
+static ff_status write_bad(const ff_mesh *m, const uint8_t *bad, const char *path)
 {
     ff_status st = FF_OK;
     ff_mesh *part = NULL;
-    uint8_t *bad = NULL;
     double *why = NULL;
     int64_t n = 0;
-    FF_GO(FF_NEW(bad, m->n_cells));
-    FF_GO(ff_mesh_find_bad(m, bad));
     for (int64_t c = 0; c < m->n_cells; c++) n += bad[c] != 0;
     FF_GO(ff_mesh_extract(m, bad, NULL, NULL, &part));
     FF_GO(FF_NEW(why, n));
@@ -142,18 +162,17 @@ static ff_status write_bad(const ff_mesh *m, const char *path)
              "non-manifold, 32 winding)\n",
              (long long)n, path);
 done:
-    ff_free(bad);
     ff_free(why);
     ff_mesh_destroy(&part);
     return st;
 }
 
-static ff_status repair(const ff_mesh *m, const char *path)
+static ff_status repair(const ff_mesh *m, bool outward, const char *path)
 {
     ff_status st = FF_OK;
     ff_mesh *out = NULL;
     ff_repair_counts n;
-    FF_TRY(ff_mesh_repair(m, &n, &out));
+    FF_TRY(ff_mesh_repair(m, outward, &n, &out));
     FF_GO(ff_mesh_write(out, path));
     ff_print("  repaired: %lld points welded, %lld dropped; %lld repeated and %lld zero-area cells dropped; "
              "%lld cells "
@@ -163,6 +182,7 @@ static ff_status repair(const ff_mesh *m, const char *path)
     if (n.kept_zero_area > 0)
         ff_print("  kept %lld zero-area cells: without them edges would be open\n",
                  (long long)n.kept_zero_area);
+    if (n.turned_parts > 0) ff_print("  %lld closed parts turned outwards\n", (long long)n.turned_parts);
     if (n.twisted_parts > 0)
         ff_print("  %lld parts cannot be wound consistently (like a Moebius band): left alone\n",
                  (long long)n.twisted_parts);
@@ -172,24 +192,43 @@ done:
     return st;
 }
 
+/* --weld-tolerance: points that lie closer become equal before anything is counted. */
+static ff_status snap(const ff_config *c, ff_mesh *m, bool print)
+{
+    int64_t n = 0;
+    if (!ff_config_has(c, "check.weld_tolerance")) return FF_OK;
+    FF_TRY(ff_mesh_snap(m, ff_config_double(c, "check.weld_tolerance"), &n));
+    if (print)
+        ff_print("%lld points moved onto another within %g\n", (long long)n,
+                 ff_config_double(c, "check.weld_tolerance"));
+    return FF_OK;
+}
+
 /* On rank 0 alone. */
 static ff_status check_file(ff_app *app, const char *path, int64_t *defects)
 {
     ff_status st = FF_OK;
     ff_mesh *m = NULL;
     ff_mesh_stats s;
+    uint8_t *bad = NULL;
     ff_read_opts opts = ff_app_read_opts(app);
     const ff_config *c = app->config;
     const char *json = ff_config_string(c, "write.json");
+    bool print = json == NULL || strcmp(json, "-") != 0;
     FF_TRY(ff_mesh_read(path, &opts, &m));
+    FF_GO(snap(c, m, print));
     FF_GO(ff_mesh_measure(m, &s));
-    if (json == NULL || strcmp(json, "-") != 0) FF_GO(print_report(path, m, &s));
+    FF_GO(FF_NEW(bad, m->n_cells));
+    FF_GO(ff_mesh_find_bad(m, bad));
+    if (print) FF_GO(print_report(path, m, &s, bad));
     ff_mesh_warn_units(path, &s);
     json_report(&app->json, path, &s);
     *defects += n_defects(&s);
-    if (ff_config_has(c, "check.write_bad")) FF_GO(write_bad(m, ff_config_string(c, "check.write_bad")));
-    if (ff_config_bool(c, "check.repair")) FF_GO(repair(m, ff_config_string(c, "output")));
+    if (ff_config_has(c, "check.write_bad")) FF_GO(write_bad(m, bad, ff_config_string(c, "check.write_bad")));
+    if (ff_config_bool(c, "check.repair"))
+        FF_GO(repair(m, ff_config_bool(c, "check.outward"), ff_config_string(c, "output")));
 done:
+    ff_free(bad);
     ff_mesh_destroy(&m);
     return st;
 }

@@ -50,11 +50,13 @@ static ff_status take_loads(forces *f)
 {
     const ff_config *c = f->app->config;
     const ff_mesh *m = f->mesh;
-    double p_factor = ff_config_double(c, "forces.pressure_factor"), p0 = ff_config_double(c, "forces.pressure_reference");
+    double p_factor = ff_config_double(c, "forces.pressure_factor"),
+           p0 = ff_config_double(c, "forces.pressure_reference");
     double tau_factor = ff_config_double(c, "forces.shear_factor");
     FF_TRY(at_cells(m, ff_config_string(c, "forces.pressure"), 1, &f->p));
     FF_TRY(at_cells(m, ff_config_string(c, "forces.shear"), m->dim, &f->tau));
-    if (f->p == NULL && (f->tau == NULL || ff_config_given(c, "forces.pressure"))) return missing(f, "forces.pressure");
+    if (f->p == NULL && (f->tau == NULL || ff_config_given(c, "forces.pressure")))
+        return missing(f, "forces.pressure");
     if (f->tau == NULL && ff_config_given(c, "forces.shear")) return missing(f, "forces.shear");
     for (int64_t i = 0; i < m->n_cells && f->p != NULL; i++) f->p[i] = p_factor * (f->p[i] - p0);
     for (int64_t i = 0; i < m->n_cells * m->dim && f->tau != NULL; i++) f->tau[i] *= tau_factor;
@@ -69,8 +71,8 @@ static ff_status run(forces *f)
     ff_force *force = NULL;
     app_forces o;
     int len = 0;
-    FF_TRY(ff_mesh_read_dist(app->comm, ff_config_split_name(ff_config_file(app->config, "mesh", 0), &len), &opts,
-                             &f->mesh));
+    FF_TRY(ff_mesh_read_dist(app->comm, ff_config_split_name(ff_config_file(app->config, "mesh", 0), &len),
+                             &opts, &f->mesh));
     const ff_mesh *m = f->mesh;
     FF_TRY(app_forces_options(app, m->dim, 1, &o));
     st = take_loads(f);
@@ -81,8 +83,10 @@ static ff_status run(forces *f)
     FF_TRY(FF_NEW0_ALL(app->comm, force, 1 + m->n_patches));
     FF_GO(ff_forces_sum(app->comm, &faces, &loads, o.center, force));
     ff_info("area               %g, reference %g", force->area, o.area);
-    if (f->p == NULL) ff_info("pressure           no field %s: left out", ff_config_string(app->config, "forces.pressure"));
-    if (f->tau == NULL) ff_info("friction           no field %s: left out", ff_config_string(app->config, "forces.shear"));
+    if (f->p == NULL)
+        ff_info("pressure           no field %s: left out", ff_config_string(app->config, "forces.pressure"));
+    if (f->tau == NULL)
+        ff_info("friction           no field %s: left out", ff_config_string(app->config, "forces.shear"));
     app_forces_print(&o, force, m->n_patches, m->patch_name);
     ff_json_double(&app->json, "area", force->area);
     app_forces_json(&o, force, m->n_patches, m->patch_name, &app->json);

@@ -220,6 +220,19 @@ const ff_option ff_options[] = {
      .verbs = CHECK,
      .help =
          "Weld equal points, drop zero-area and repeated faces, make the winding consistent; writes output."},
+    {.key = "check.outward",
+     .type = FF_OPT_BOOL,
+     .value = "false",
+     .verbs = CHECK,
+     .help = "With --repair: also turn closed parts whose normals all point inwards."},
+    {.key = "check.weld_tolerance",
+     .type = FF_OPT_DOUBLE,
+     .range = "> 0",
+     .unit = "m",
+     .verbs = CHECK,
+     .help = "Points that lie closer than this are taken for one, by moving them onto the first of them. "
+             "Unset: only "
+             "points that are equal."},
     {.key = "check.strict",
      .type = FF_OPT_BOOL,
      .value = "false",

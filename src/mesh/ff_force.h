@@ -25,8 +25,8 @@ typedef struct ff_loads {
 } ff_loads;
 
 typedef struct ff_force {
-    double area;                               /* m2 */
-    double pressure[3], friction[3];           /* parts of F, unit of the loads x m2 */
+    double area;                                   /* m2 */
+    double pressure[3], friction[3];               /* parts of F, unit of the loads x m2 */
     double moment_pressure[3], moment_friction[3]; /* parts of M, unit of the loads x m3 */
 } ff_force;
 

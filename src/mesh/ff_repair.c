@@ -259,15 +259,17 @@ static void sum_parts(const welded *s, const uint8_t *keep, winding *w, part *p,
     }
 }
 
-/* Whether the odd cells of a part are the ones to flip. */
-static bool even_side_stays(const part *p)
+/* Whether the odd cells of a part are the ones to flip. In 2D a curve with outward normals runs clockwise: volume_below
+ * counts with its normals, so the sign is the same. */
+static bool even_side_stays(const part *p, bool outward)
 {
-    return p->sides == 3 && !p->open ? p->volume >= 0 : p->area >= 0;
+    return !p->open && (p->sides == 3 || outward) ? p->volume >= 0 : p->area >= 0;
 }
 
 /* flip [n_cells]: in a closed part of mixed winding the side whose flip makes normals point outwards, in an
  * open one the side with the smaller area. */
-static ff_status choose_flips(const welded *s, const uint8_t *keep, uint8_t *flip, ff_repair_counts *n)
+static ff_status choose_flips(const welded *s, const uint8_t *keep, bool outward, uint8_t *flip,
+                              ff_repair_counts *n)
 {
     ff_status st = FF_OK;
     winding w = {0};
@@ -283,8 +285,9 @@ static ff_status choose_flips(const welded *s, const uint8_t *keep, uint8_t *fli
     sum_parts(s, keep, &w, p, n);
     for (int64_t c = 0; c < n_cells; c++) {
         int64_t root = root_of(&w, c, &odd);
-        flip[c] = keep[c] != 0 && w.twisted[root] == 0 && odd == even_side_stays(&p[root]);
+        flip[c] = keep[c] != 0 && w.twisted[root] == 0 && odd == even_side_stays(&p[root], outward);
         n->flipped_cells += flip[c];
+        n->turned_parts += root == c && p[c].sides == 1 && flip[c] != 0;
     }
 done:
     ff_free(w.parent);
@@ -294,7 +297,7 @@ done:
     return st;
 }
 
-ff_status ff_mesh_repair(const ff_mesh *m, ff_repair_counts *counts, ff_mesh **out)
+ff_status ff_mesh_repair(const ff_mesh *m, bool outward, ff_repair_counts *counts, ff_mesh **out)
 {
     ff_status st = FF_OK;
     welded w;
@@ -305,7 +308,7 @@ ff_status ff_mesh_repair(const ff_mesh *m, ff_repair_counts *counts, ff_mesh **o
     FF_GO(FF_NEW(keep, m->n_cells));
     FF_GO(FF_NEW(flip, m->n_cells));
     FF_GO(choose_cells(&w, keep, counts));
-    FF_GO(choose_flips(&w, keep, flip, counts));
+    FF_GO(choose_flips(&w, keep, outward, flip, counts));
     FF_GO(ff_mesh_extract(m, keep, flip, w.id, out));
     counts->welded_points = m->n_points - w.n_distinct;
     counts->dropped_points = w.n_distinct - (*out)->n_points;

@@ -25,14 +25,16 @@ typedef struct ff_repair_counts {
     int64_t dropped_repeated, dropped_zero_area;
     int64_t kept_zero_area; /* without them an edge would be open */
     int64_t flipped_cells;
+    int64_t turned_parts;  /* closed parts of one winding whose normals pointed inwards (with outward) */
     int64_t twisted_parts; /* parts that no flipping makes consistent (Moebius bands): left as they are */
 } ff_repair_counts;
 
-/* A repaired copy, owned by the caller:
+/* A repaired copy, owned by the caller (outward: see below):
  *   equal points become one; cells that repeat an earlier one go, then cells of zero area, unless that would
  *   open an edge; then the winding of each part (cells connected by edges of two cells) is made consistent: a
  *   closed part of mixed winding gets outward normals, an open one keeps the side with the larger area, a
- *   consistent one is left as it is. Positions never move, so holes, intersections and slivers stay. Local */
-ff_status ff_mesh_repair(const ff_mesh *m, ff_repair_counts *counts, ff_mesh **out);
+ *   consistent one is left as it is, unless outward is given: then a closed part that encloses a negative volume is
+ *   turned (an inner wall that is meant to face inwards is, too). Positions never move, so holes, intersections and slivers stay. Local */
+ff_status ff_mesh_repair(const ff_mesh *m, bool outward, ff_repair_counts *counts, ff_mesh **out);
 
 #endif

@@ -5,10 +5,12 @@ import os
 import time
 import unittest
 
+import numpy as np
+
 import ff_ref as ref
 
 ELLIPSOID = os.path.join(ref.INPUTS, "ellipsoid.vtp")
-VERBS = ("predict", "plan", "check", "info", "convert", "verify", "bench")
+VERBS = ("predict", "plan", "check", "forces", "info", "convert", "verify", "bench")
 
 
 class Cli(ref.Case):
@@ -228,6 +230,7 @@ class Cli(ref.Case):
                       [[0, 1, 2], [0, 1, 3], [2, 1, 0]])
         r = self.ok("check", self.path("b.obj"), "--json", self.path("c.json"))
         self.assertIn("repeated cells", r.out)
+        self.assertIn("cells 0 1 2 (counted from 0)", r.out)
         with open(self.path("c.json")) as f:
             got = json.load(f)["files"][0]
         self.assertEqual([got[k] for k in ("cells", "repeated_cells", "duplicate_points", "nonmanifold_edges")],
@@ -240,6 +243,20 @@ class Cli(ref.Case):
         self.assertEqual((bad["cells"], bad["cell_data"]), (3, [{"name": "defect", "components": 1}]))
         self.refused(["check", ELLIPSOID, "--repair", "-o", self.path("r.obj")],
                      f"{self.path('r.obj')}: exists already; give another name or --force")
+
+    def test_check_welds_within_a_tolerance_and_turns_outwards(self):
+        """A tetrahedron with inward normals and corners that miss each other by 1e-5."""
+        corner, face = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]]), [[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]]
+        p = corner[np.array(face)].reshape(-1, 3) + 1e-5 * np.arange(12)[:, None] / 12
+        ref.write_obj(self.path("t.obj"), p, np.arange(12).reshape(4, 3))
+        apart = json.loads(self.ok("check", self.path("t.obj"), "--json").out)["files"][0]
+        self.assertEqual((apart["closed"], apart["open_edges"]), (False, 12))
+        self.ok("check", self.path("t.obj"), "--weld-tolerance", "1e-4", "--repair", "--outward", "-o", self.path("u.obj"))
+        got = json.loads(self.ok("check", self.path("u.obj"), "--json").out)["files"][0]
+        self.assertEqual((got["points"], got["closed"], got["winding_groups"]), (4, True, 1))
+        self.assertAlmostEqual(got["volume"], 1 / 6, delta=1e-4)
+        self.refused(["check", self.path("t.obj"), "--weld-tolerance", "1e-30"], "weld tolerance 1e-30 with coordinates up to "
+                     "1.00001, expected a positive one of at least 2.22047e-16")
 
     def test_two_ranks_say_it_once(self):
         r = self.ok("check", ELLIPSOID, ranks=2)

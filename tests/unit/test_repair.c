@@ -11,6 +11,7 @@
 #include "ff_mem.h"
 #include "ff_repair.h"
 #include "ff_rng.h"
+#include "ff_snap.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static void a_soup_becomes_a_clean_surface(void **state)
     assert_int_equal(s.repeated_cells, 1);
     assert_int_equal(s.zero_area_cells, 1);
     assert_true(s.misoriented_edges > 100 && s.nonmanifold_edges > 0);
-    assert_int_equal(ff_mesh_repair(m, &n, &r), FF_OK);
+    assert_int_equal(ff_mesh_repair(m, false, &n, &r), FF_OK);
     assert_int_equal(n.welded_points, 3 * 322 - 162);
     assert_int_equal(n.dropped_points, 0);
     assert_int_equal(n.dropped_repeated, 1);
@@ -100,7 +101,7 @@ static void a_soup_becomes_a_clean_surface(void **state)
     assert_int_equal(s.winding_groups, 1);
     for (int64_t c = 0; c < 320; c++) assert_true(r->cell_data.field[0].value[c] == (double)c);
     ff_mesh *again = NULL;
-    assert_int_equal(ff_mesh_repair(r, &n, &again), FF_OK); /* nothing is left to do */
+    assert_int_equal(ff_mesh_repair(r, false, &n, &again), FF_OK); /* nothing is left to do */
     assert_int_equal(n.welded_points + n.dropped_repeated + n.dropped_zero_area + n.flipped_cells, 0);
     assert_memory_equal(again->cell_pts, r->cell_pts, 3 * 320 * sizeof *r->cell_pts);
     ff_mesh_destroy(&m);
@@ -117,7 +118,7 @@ static void closed_parts_of_mixed_winding_turn_outwards(void **state)
         ff_mesh *m = soup(thirds), *r = NULL;
         ff_repair_counts n;
         ff_mesh_stats s;
-        assert_int_equal(ff_mesh_repair(m, &n, &r), FF_OK);
+        assert_int_equal(ff_mesh_repair(m, false, &n, &r), FF_OK);
         assert_int_equal(ff_mesh_measure(r, &s), FF_OK);
         assert_true(s.closed && s.misoriented_edges == 0);
         assert_true(thirds == 2 ? s.volume > 0 && n.flipped_cells > 160
@@ -135,7 +136,7 @@ static void a_slit_that_closes_edges_stays(void **state)
     const int64_t c[] = {0, 1, 3, /* above */ 0, 4, 2, 2, 4, 1, /* below, two */ 0, 2, 1 /* slit */};
     ff_mesh *m = mesh_of(3, p, 5, c, 4), *r = NULL;
     ff_repair_counts n;
-    assert_int_equal(ff_mesh_repair(m, &n, &r), FF_OK);
+    assert_int_equal(ff_mesh_repair(m, false, &n, &r), FF_OK);
     assert_int_equal(n.kept_zero_area, 1);
     assert_int_equal(n.dropped_zero_area, 0);
     assert_int_equal(n.flipped_cells, 0);
@@ -188,7 +189,7 @@ static void a_moebius_band_is_left_alone(void **state)
     }
     ff_mesh *m = mesh_of(3, p, 2 * N, c, 2 * N), *r = NULL;
     ff_repair_counts n;
-    assert_int_equal(ff_mesh_repair(m, &n, &r), FF_OK);
+    assert_int_equal(ff_mesh_repair(m, false, &n, &r), FF_OK);
     assert_int_equal(n.twisted_parts, 1);
     assert_int_equal(n.flipped_cells, 0);
     assert_memory_equal(r->cell_pts, c, sizeof c);
@@ -205,7 +206,7 @@ static void a_curve_is_wound_one_way(void **state)
     ff_mesh *m = mesh_of(2, p, 5, c, 4), *r = NULL;
     ff_repair_counts n;
     ff_mesh_stats s;
-    assert_int_equal(ff_mesh_repair(m, &n, &r), FF_OK);
+    assert_int_equal(ff_mesh_repair(m, false, &n, &r), FF_OK);
     assert_int_equal(n.welded_points, 1);
     assert_int_equal(n.flipped_cells, 3); /* closed: outwards, though most edges said inwards */
     assert_int_equal(ff_mesh_measure(r, &s), FF_OK);
@@ -269,7 +270,7 @@ static void every_failed_allocation_is_reported(void **state)
         ff_mesh *r = NULL;
         ff_repair_counts n;
         ff_mem_fail_at(k);
-        ff_status st = ff_mesh_repair(m, &n, &r);
+        ff_status st = ff_mesh_repair(m, false, &n, &r);
         fired = ff_mem_fault_hit();
         ff_mem_fail_at(0);
         assert_int_equal(st, fired ? FF_E_MEM : FF_OK);
@@ -279,9 +280,73 @@ static void every_failed_allocation_is_reported(void **state)
     ff_mesh_destroy(&m);
 }
 
+/* An inward sphere is turned on request alone; its sum of vector areas is nothing before and after. */
+static void closed_parts_turn_outwards_on_request(void **state)
+{
+    (void)state;
+    for (int outward = 0; outward <= 1; outward++) {
+        ff_mesh *m = soup(3), *r = NULL; /* all facets turned round */
+        ff_repair_counts n;
+        ff_mesh_stats s;
+        assert_int_equal(ff_mesh_repair(m, outward, &n, &r), FF_OK);
+        assert_int_equal(n.turned_parts, outward);
+        assert_int_equal(n.flipped_cells, outward * 320);
+        assert_int_equal(ff_mesh_measure(r, &s), FF_OK);
+        assert_true(s.closed && (s.volume > 0) == outward);
+        for (int k = 0; k < 3; k++) assert_true(fabs(s.vector_area[k]) <= 1e-14 * s.area);
+        ff_mesh_destroy(&m);
+        ff_mesh_destroy(&r);
+    }
+}
+
+/* Copies of a grid's points, each shaken by less than a third of the tolerance: as many places as the grid has. */
+static void near_points_become_one(void **state)
+{
+    (void)state;
+    enum { SIDE = 12, COPIES = 4, N = SIDE * SIDE * COPIES };
+    const double tol = 1e-3, offset[3] = {0, -7.3, 1e4};
+    double p[3 * N];
+    int64_t c[3] = {0, 1, SIDE}, moved = 0;
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < 3; k++) {
+            int at = i % (SIDE * SIDE);
+            double shake = (ff_rng_uniform(SEED, 3, (uint64_t)(3 * i + k)) - 0.5) * tol / 4;
+            p[3 * i + k] = offset[k] + (k == 0 ? at % SIDE : k == 1 ? at / SIDE : 0) * 2.5 * tol + shake;
+        }
+    ff_mesh *m = mesh_of(3, p, N, c, 1);
+    assert_int_equal(ff_mesh_snap(m, tol, &moved), FF_OK);
+    assert_int_equal(moved, N - SIDE * SIDE);
+    for (int i = 0; i < 3 * N; i++) {
+        assert_true(m->points[i] == p[i % (3 * SIDE * SIDE)]); /* the first copy stays */
+        assert_true(fabs(m->points[i] - p[i]) <= tol);
+    }
+    assert_int_equal(ff_mesh_snap(m, tol, &moved), FF_OK);
+    assert_int_equal(moved, 0);
+    assert_int_equal(ff_mesh_snap(m, 1e-14, &moved), FF_E_ARG);
+    assert_int_equal(ff_mesh_snap(m, 0, &moved), FF_E_ARG);
+    ff_mesh_destroy(&m);
+}
+
+/* A row of points closer than the tolerance to the next: none moves further than the tolerance. */
+static void snapping_makes_no_chains(void **state)
+{
+    (void)state;
+    double p[3 * 40] = {0};
+    int64_t c[3] = {0, 1, 2}, moved = 0;
+    for (int i = 0; i < 40; i++) p[3 * i] = 0.6 * i;
+    ff_mesh *m = mesh_of(3, p, 40, c, 1);
+    assert_int_equal(ff_mesh_snap(m, 1, &moved), FF_OK);
+    assert_int_equal(moved, 20);
+    for (int i = 0; i < 40; i++) assert_true(m->points[3 * i] == p[3 * (i - i % 2)]);
+    ff_mesh_destroy(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(closed_parts_turn_outwards_on_request),
+        cmocka_unit_test(near_points_become_one),
+        cmocka_unit_test(snapping_makes_no_chains),
         cmocka_unit_test(a_soup_becomes_a_clean_surface),
         cmocka_unit_test(closed_parts_of_mixed_winding_turn_outwards),
         cmocka_unit_test(a_slit_that_closes_edges_stays),
