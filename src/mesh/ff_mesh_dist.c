@@ -1,6 +1,7 @@
 #include "ff_mesh_dist.h"
 
 #include "ff_bytes.h"
+#include "ff_foam.h"
 #include "ff_mem.h"
 #include "ff_sort.h"
 #include "ff_stl.h"
@@ -214,6 +215,7 @@ static ff_status choose_route(const char *path, int64_t *way, int64_t *n)
     ff_status st;
     *way = ROUTE_WHOLE;
     FF_GO(ff_mesh_check_name(path));
+    if (ff_foam_is(path)) goto done;
     FF_GO(ff_stl_probe(path, &stl, n));
     FF_GO(ff_bytes_open(path, &b));
     FF_GO(ff_bytes_peek(b, 8, &head, &got));

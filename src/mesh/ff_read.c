@@ -1,5 +1,6 @@
 /* ff_mesh_read: which reader a file needs, by its content, then by its name. */
 #include "ff_bytes.h"
+#include "ff_foam.h"
 #include "ff_mesh.h"
 #include "ff_obj.h"
 #include "ff_ply.h"
@@ -58,7 +59,7 @@ static const rule by_name[] = {
     {".step", NULL, "STEP (CAD)", false}, {".stp", NULL, "STEP (CAD)", false},
     {".iges", NULL, "IGES (CAD)", false}, {".igs", NULL, "IGES (CAD)", false},
     {".gltf", NULL, "glTF", false},       {".glb", NULL, "glTF", false},
-    {".3mf", NULL, "3MF", false},
+    {".3mf", NULL, "3MF", false},         {".ftr", ff_foam_read_surface, "OpenFOAM surface", false},
 };
 
 /* Whether name without .gz ends in ext. */
@@ -97,6 +98,12 @@ static bool looks_obj(const unsigned char *head, size_t n)
     return false;
 }
 
+/* Whether this is a file of OpenFOAM: its header follows a banner of comments. */
+static bool looks_foam(const unsigned char *head, size_t n)
+{
+    return memmem(head, n, "FoamFile", 8) != NULL;
+}
+
 static ff_status refuse(const char *path, const rule *r)
 {
     if (r == NULL) return ff_fail(FF_E_INPUT, "%s: no known mesh format; " SUPPORTED, path);
@@ -106,7 +113,8 @@ static ff_status refuse(const char *path, const rule *r)
 
 static ff_status choose(const char *path, reader **read)
 {
-    static const rule stl = {"", ff_stl_read, "STL", false}, obj = {"", ff_obj_read, "OBJ", false};
+    static const rule stl = {"", ff_stl_read, "STL", false}, obj = {"", ff_obj_read, "OBJ", false},
+                      foam = {"", ff_foam_read_surface, "OpenFOAM", false};
     enum { HEAD = 4096 };
     ff_bytes *b = NULL;
     const unsigned char *head;
@@ -122,6 +130,7 @@ static ff_status choose(const char *path, reader **read)
     bool named_stl = name_rule != NULL && name_rule->read == ff_stl_read;
     if (ff_stl_size_agrees(head, n, ff_bytes_size(b)) && (named_stl || n > 84)) r = &stl;
     if (r == NULL) r = rule_by_content(head, n);
+    if (r == NULL && looks_foam(head, n)) r = &foam;
     if (r == NULL && ff_stl_looks_text(head, n)) r = &stl;
     if (r == NULL) r = name_rule;
     if (r == NULL && looks_obj(head, n)) r = &obj;
@@ -156,6 +165,7 @@ ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out
     reader *read = ff_stl_read;
     *out = NULL;
     FF_TRY(ff_mesh_check_name(path));
+    if (ff_foam_is(path)) return ff_foam_read(path, opts, out);
     FF_TRY(choose(path, &read));
     return read(path, opts, out);
 }

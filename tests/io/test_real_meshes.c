@@ -11,7 +11,7 @@
 static bool is_ours(const char *file)
 {
     return strstr(file, ".stl") != NULL || strstr(file, ".STL") != NULL || strstr(file, ".obj") != NULL ||
-           strstr(file, ".ply") != NULL;
+           strstr(file, ".ply") != NULL || strcmp(file, "tank3D") == 0;
 }
 
 /* Splits a line at commas in place; the last column takes the rest. */
@@ -130,7 +130,7 @@ static void check_file(char **col)
     ff_read_opts opts = FF_READ_OPTS_INIT;
     ff_mesh *m = NULL;
     ff_mesh_stats s;
-    (void)snprintf(path, sizeof path, FOLDER "%s", col[0]);
+    (void)snprintf(path, sizeof path, FOLDER "%.400s", col[0]);
     ff_error_clear();
     double t0 = ff_now_s();
     ff_status st = ff_mesh_read(path, &opts, &m);
@@ -175,7 +175,7 @@ static void figures_agree(void **state)
         n++;
     }
     (void)fclose(csv);
-    assert_int_equal(n, 12);
+    assert_int_equal(n, 13);
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
