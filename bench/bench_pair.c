@@ -60,6 +60,7 @@ typedef struct bench_net {
     int rank[MAX_FIELD];
     ff_globe_net_f32 *net;
     float *src, *rec, *scratch, dx[FF_GLOBE_TILE * 3], strength[FF_GLOBE_TILE], *out;
+    float *rec_bar, *grad, dx_bar[FF_GLOBE_TILE * 3], strength_bar[FF_GLOBE_TILE];
 } bench_net;
 
 static ff_status bench_open(bench_net *n, const bench_case *c)
@@ -94,7 +95,10 @@ static ff_status bench_open(bench_net *n, const bench_case *c)
     size_t n_src = (size_t)ff_globe_n_source(&n->s);
     FF_GO(FF_NEW(n->src, N_SOURCE * n_src));
     FF_GO(FF_NEW(n->rec, N_SOURCE * ff_globe_record_len_f32(n->net)));
-    FF_GO(FF_NEW(n->scratch, ff_globe_scratch_len_f32(n->net)));
+    FF_GO(ff_globe_adjoint_prepare_f32(n->net));
+    FF_GO(FF_NEW(n->scratch, ff_globe_adjoint_scratch_len_f32(n->net))); /* a tile's own is shorter */
+    FF_GO(FF_NEW(n->rec_bar, FF_GLOBE_TILE * ff_globe_record_len_f32(n->net)));
+    FF_GO(FF_NEW0(n->grad, ff_globe_grad_len_f32(n->net)));
     FF_GO(FF_NEW(n->out, FF_GLOBE_TILE * ff_globe_n_comp(&n->s)));
     for (size_t i = 0; i < N_SOURCE * n_src; i++) n->src[i] = draw(20, i);
     for (int i = 0; i < FF_GLOBE_TILE * 3; i++) n->dx[i] = 3.0f * draw(21, (uint64_t)i);
@@ -114,6 +118,8 @@ static void bench_close(bench_net *n)
     ff_free(n->rec);
     ff_free(n->scratch);
     ff_free(n->out);
+    ff_free(n->rec_bar);
+    ff_free(n->grad);
 }
 
 /* Seconds a pair: tiles of n pairs whose sources stand scattered among the records, as a plan's lists do. */
@@ -129,6 +135,21 @@ static double tile_time(bench_net *n, int n_pair, int n_call)
     return (cpu_s() - t) / n_call / n_pair;
 }
 
+/* The same for the adjoint, which evaluates the tile once more. */
+static double adjoint_time(bench_net *n, int n_call)
+{
+    size_t len = ff_globe_record_len_f32(n->net);
+    double t = cpu_s();
+    for (int k = 0; k < n_call; k++) {
+        const float *rec[FF_GLOBE_TILE];
+        for (int i = 0; i < FF_GLOBE_TILE; i++)
+            rec[i] = n->rec + (size_t)((k * 7 + i * 131) % N_SOURCE) * len;
+        ff_globe_tile_adjoint_f32(n->net, FF_GLOBE_TILE, n->dx, rec, n->strength, n->out, n->rec_bar,
+                                  n->strength_bar, n->dx_bar, n->grad, n->scratch);
+    }
+    return (cpu_s() - t) / n_call / FF_GLOBE_TILE;
+}
+
 static double record_time(bench_net *n)
 {
     double t = cpu_s();
@@ -139,7 +160,7 @@ static double record_time(bench_net *n)
 static ff_status bench(const bench_case *c, const char *isa, int n_rep)
 {
     bench_net n;
-    double pair = 1e9, one = 1e9, record = 1e9, sgemm = 0.0;
+    double pair = 1e9, one = 1e9, record = 1e9, back = 1e9, sgemm = 0.0;
     ff_status st = FF_OK;
 #ifdef FF_HAVE_OPENBLAS
     float *a = ff_mem_alloc0(3 * 2048 * 2048, sizeof *a);
@@ -152,6 +173,7 @@ static ff_status bench(const bench_case *c, const char *isa, int n_rep)
         record = fmin(record, record_time(&n));
         pair = fmin(pair, tile_time(&n, FF_GLOBE_TILE, n_call));
         one = fmin(one, tile_time(&n, 1, n_call));
+        back = fmin(back, adjoint_time(&n, n_call / 4));
 #ifdef FF_HAVE_OPENBLAS
         sgemm = fmax(sgemm, sgemm_rate(a, 2048));
         for (int i = 0; i < 20; i++)
@@ -160,9 +182,9 @@ static ff_status bench(const bench_case *c, const char *isa, int n_rep)
     }
     double rate = 2e-9 * (double)ff_globe_pair_madds(&n.s) / pair;
     ff_print("%-8s %-8s %7.3f us/pair  %6.1f GFLOP/s  sgemm %6.1f  %5.1f %%   1-pair tile %7.3f us  record "
-             "%7.3f us\n",
+             "%7.3f us  adjoint %7.3f us (%.2f of a pair)\n",
              c->name, isa, 1e6 * pair, rate, sgemm, sgemm > 0.0 ? 100.0 * rate / sgemm : 0.0, 1e6 * one,
-             1e6 * record);
+             1e6 * record, 1e6 * back, back / pair);
 done:
     bench_close(&n);
 #ifdef FF_HAVE_OPENBLAS

@@ -160,3 +160,16 @@ void ff_globe_tile_f32(const ff_globe_net_f32 *net, int n, const float *dx, cons
 {
     isa()->tile(net, n, dx, rec, strength, out, scratch);
 }
+
+void ff_globe_records_adjoint_f32(const ff_globe_net_f32 *net, int n, const float *src, const float *rec_bar,
+                                  float *src_bar, float *grad, float *scratch)
+{
+    isa()->records_adjoint(net, n, src, rec_bar, src_bar, grad, scratch);
+}
+
+void ff_globe_tile_adjoint_f32(const ff_globe_net_f32 *net, int n, const float *dx, const float *const *rec,
+                               const float *strength, const float *out_bar, float *rec_bar,
+                               float *strength_bar, float *dx_bar, float *grad, float *scratch)
+{
+    isa()->tile_adjoint(net, n, dx, rec, strength, out_bar, rec_bar, strength_bar, dx_bar, grad, scratch);
+}

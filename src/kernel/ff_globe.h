@@ -99,6 +99,38 @@ typedef struct ff_globe_net_f64 ff_globe_net_f64;
 FF_GLOBE_DECLARE(f32, float)
 FF_GLOBE_DECLARE(f64, double)
 
+/* The adjoint. A cotangent (X_bar: derivative of the loss with respect to X) goes in for every tile's out and comes out
+ * for everything it depends on. Weight gradients and the like are summed in a PACKED GRADIENT of the network,
+ * grad [ff_globe_grad_len_T], which the caller zeroes and may add up with others of the same shape; the order of its
+ * sums is the order of the pairs, and it holds no more than rounding beside (padding is zero).
+ *
+ * ff_status ff_globe_adjoint_prepare_T(net *)   once, before the adjoint functions: transposed weights. Local, FF_E_MEM
+ * void ff_globe_tile_adjoint_T(net, n, dx, rec, strength, out_bar, rec_bar, strength_bar, dx_bar, grad, scratch)
+ *         n <= FF_GLOBE_TILE pairs as in ff_globe_tile_T; out_bar [n][n_comp] in; rec_bar [n][record_len],
+ *         strength_bar [n], dx_bar [n][dim] overwritten, grad added to. A pair's cotangents depend on it alone.
+ *         scratch: ff_globe_adjoint_scratch_len_T(net) reals, 64-byte aligned, one a thread.   Local, thread-safe
+ * void ff_globe_records_adjoint_T(net, n, src, rec_bar, src_bar, grad, scratch)
+ *         n <= FF_GLOBE_TILE sources: src [n][ff_globe_n_source] as in ff_globe_records_T, rec_bar [n][record_len] the
+ *         sums over their pairs; src_bar [n][ff_globe_n_source] overwritten, grad added to.    Local, thread-safe
+ * void ff_globe_unpack_T(net, packed, w_bar, b_bar, gscalar_bar, gvector_bar, length_bar)
+ *         packed [grad_len] in double, the sum over all pairs and sources; w_bar[l] [out_l][in_l], b_bar[l] [out_l] in the
+ *         reference's order overwritten; gscalar_bar [n_gscalar], gvector_bar [n_gvector][dim], length_bar [1] added to
+ *         (derivative with respect to the effective length).                                   Local, FF_E_MEM */
+#define FF_GLOBE_DECLARE_ADJOINT(T, real)                                                                    \
+    ff_status ff_globe_adjoint_prepare_##T(ff_globe_net_##T *net);                                           \
+    size_t ff_globe_grad_len_##T(const ff_globe_net_##T *net);                                               \
+    size_t ff_globe_adjoint_scratch_len_##T(const ff_globe_net_##T *net);                                    \
+    void ff_globe_tile_adjoint_##T(                                                                          \
+        const ff_globe_net_##T *net, int n, const real *dx, const real *const *rec, const real *strength,    \
+        const real *out_bar, real *rec_bar, real *strength_bar, real *dx_bar, real *grad, real *scratch);    \
+    void ff_globe_records_adjoint_##T(const ff_globe_net_##T *net, int n, const real *src,                   \
+                                      const real *rec_bar, real *src_bar, real *grad, real *scratch);        \
+    ff_status ff_globe_unpack_##T(const ff_globe_net_##T *net, const double *packed, double *const *w_bar,   \
+                                  double *const *b_bar, double *gscalar_bar, double *gvector_bar,            \
+                                  double *length_bar);
+FF_GLOBE_DECLARE_ADJOINT(f32, float)
+FF_GLOBE_DECLARE_ADJOINT(f64, double)
+
 /* "avx512", "avx2" or "generic": the instruction set chosen at run time for the f32 tiles and records (all
  * three serve the same packed network and the same records). ff_globe_set_isa forces one for tests, "auto"
  * goes back (FF_E_UNSUPPORTED if this processor lacks it). avx512 and avx2 give equal bits; generic, which

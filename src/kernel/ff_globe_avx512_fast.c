@@ -9,16 +9,20 @@
 #define FF_W       16
 #define R_TINY     0x1p-126f
 #define R_FAR      1e18f
+#define R_BIG      1e37f
 #include "ff_vec_avx512.h"
 
 #include "ff_vec_math_f32.h"
 
 #include "ff_globe_impl.h"
 
-const ff_globe_isa_row ff_globe_isa_avx512 = {"avx512", globe_records, globe_tile};
+#include "ff_globe_adjoint_impl.h"
+
+const ff_globe_isa_row ff_globe_isa_avx512 = {"avx512", globe_records, globe_tile, globe_records_adjoint,
+                                              globe_tile_adjoint};
 
 #else
 
-const ff_globe_isa_row ff_globe_isa_avx512 = {"avx512", NULL, NULL};
+const ff_globe_isa_row ff_globe_isa_avx512 = {"avx512", NULL, NULL, NULL, NULL};
 
 #endif

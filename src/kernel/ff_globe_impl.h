@@ -186,19 +186,20 @@ INLINE void distance_bundle(const globe_net *net, const globe_work *w, vr *m, co
     EACH(n, put(w->features, v, i, q[i]));
 }
 
-/* Distances and per-pair features; rows m -> g (k^ . r^), unit -> g k^. */
+/* Distances, per-pair features and what the basis of vector fields needs. */
 INLINE void pair_bundle(const globe_net *net, const globe_work *w, const int dim, int v, const int n)
 {
     vr m[BUNDLE], mm[BUNDLE], cosine[BUNDLE], g[BUNDLE];
     distance_bundle(net, w, m, dim, v, n);
     for (int k = 0; k < net->n_vec; k++) {
-        real *mk = w->rec + (net->off_m + k) * LANES, *unit = unit_row(net, w->rec, k);
+        const real *mk = w->rec + (net->off_m + k) * LANES, *unit = unit_row(net, w->rec, k);
+        real *basis = w->basis + k * dim * LANES;
         dot_rows(unit, w->rhat, cosine, v, dim, n);
         EACH(n, mm[i] = at(mk, v, i) * m[i]);
         harmonics(net, mm, cosine, w->features + (1 + k * net->s.n_harm) * LANES, v, n);
         EACH(n, g[i] = at(w->rec + (net->off_g + k) * LANES, v, i));
-        EACH(n, put(mk, v, i, g[i] * cosine[i]));
-        XYZ(dim, EACH(n, put(unit + c * LANES, v, i, g[i] * at(unit + c * LANES, v, i))));
+        EACH(n, put(w->apart + k * LANES, v, i, g[i] * cosine[i]));
+        XYZ(dim, EACH(n, put(basis + c * LANES, v, i, g[i] * at(unit + c * LANES, v, i))));
     }
 }
 
@@ -211,11 +212,11 @@ INLINE void vector_field(const globe_net *net, const globe_work *w, const real *
     EACH(n, along[i] = at(y, v, i));
     XYZ(dim, EACH(n, sum[i][c] = v_set1(0)));
     for (int k = 0; k < net->n_vec; k++) {
-        const real *unit = unit_row(net, w->rec, k), *gk = w->rec + (net->off_m + k) * LANES;
+        const real *basis = w->basis + k * dim * LANES, *gk = w->apart + k * LANES;
         const real *y1 = y + (1 + 2 * k) * LANES, *y2 = y1 + LANES;
         EACH(n, along[i] = v_fma(at(gk, v, i), at(y2, v, i), along[i]));
         EACH(n, across[i] = v_fma(at(w->minus_apart, v, i), at(y2, v, i), at(y1, v, i)));
-        XYZ(dim, EACH(n, sum[i][c] = v_fma(across[i], at(unit + c * LANES, v, i), sum[i][c])));
+        XYZ(dim, EACH(n, sum[i][c] = v_fma(across[i], at(basis + c * LANES, v, i), sum[i][c])));
     }
     XYZ(dim, EACH(n, sum[i][c] = v_fma(along[i], at(w->rhat + c * LANES, v, i), sum[i][c])));
     XYZ(dim, EACH(n, put(comp + c * LANES, v, i, at(w->scale, v, i) * sum[i][c])));

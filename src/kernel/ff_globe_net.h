@@ -26,24 +26,31 @@ static inline int ff_globe_round_up(int n, int pad)
     return (n + pad - 1) / pad * pad;
 }
 
-#define FF_GLOBE_NET(T, real)                                                                                \
-    typedef struct ff_globe_linear_##T {                                                                     \
-        int n_in, n_out;                                                                                     \
-        real *w; /* packed */                                                                                \
-        real *b; /* [n_out rounded up to FF_GLOBE_BLOCK]; NULL where the result is added to h0 */            \
-    } ff_globe_linear_##T;                                                                                   \
-    struct ff_globe_net_##T {                                                                                \
-        ff_globe_shape s; /* field_rank is our own copy */                                                   \
-        int n_vec, n_coef, n_comp, n_source;                                                                 \
-        int off_m, off_g, off_unit, rec_len; /* places in a record, in reals */                              \
-        int act_rows;                        /* rows of an activation buffer */                              \
-        real length, eps2, beta;                                                                             \
-        real *gvec;          /* [n_gvector][2 + dim]: m, g, unit */                                          \
-        real *leg_a, *leg_b; /* [n_harm + 1]: P_n = a_n c P_(n-1) + b_n P_(n-2) */                           \
-        ff_globe_linear_##T src, pair[FF_GLOBE_MAX_LAYERS + 1];                                              \
-        float *raw_w[FF_GLOBE_MAX_LAYERS + 1],                                                               \
-            *raw_b[FF_GLOBE_MAX_LAYERS + 1]; /* as given, for the probe */                                   \
-        double *gscalar, *gvector;           /* as given */                                                  \
+#define FF_GLOBE_NET(T, real)                                                                                     \
+    typedef struct ff_globe_linear_##T {                                                                          \
+        int n_in, n_out;                                                                                          \
+        real *w; /* packed */                                                                                     \
+        real *b; /* [n_out rounded up to FF_GLOBE_BLOCK]; NULL where the result is added to h0 */                 \
+    } ff_globe_linear_##T;                                                                                        \
+    struct ff_globe_net_##T {                                                                                     \
+        ff_globe_shape s; /* field_rank is our own copy */                                                        \
+        int n_vec, n_coef, n_comp, n_source;                                                                      \
+        int off_m, off_g, off_unit, rec_len; /* places in a record, in reals */                                   \
+        int act_rows;                        /* rows of an activation buffer */                                   \
+        real length, eps2, beta;                                                                                  \
+        real *gvec;          /* [n_gvector][2 + dim]: m, g, unit */                                               \
+        real *leg_a, *leg_b; /* [n_harm + 1]: P_n = a_n c P_(n-1) + b_n P_(n-2) */                                \
+        ff_globe_linear_##T src, pair[FF_GLOBE_MAX_LAYERS + 1];                                                   \
+        /* Transposed, for the adjoint: outputs and inputs of src and pair change places. After                \
+         * ff_globe_adjoint_prepare only; b is zero. */  \
+        ff_globe_linear_##T src_t, pair_t[FF_GLOBE_MAX_LAYERS + 1];                                               \
+        /* Places in the packed gradient, in reals: matrices [out][in padded], their biases (none for pair[0]), \
+         * the global vectors' m, g, unit, the length. */ \
+        size_t at_w[FF_GLOBE_MAX_LAYERS + 1], at_b[FF_GLOBE_MAX_LAYERS + 1], at_src_w, at_src_b, at_gvec,         \
+            at_length, grad_len;                                                                                  \
+        float *raw_w[FF_GLOBE_MAX_LAYERS + 1],                                                                    \
+            *raw_b[FF_GLOBE_MAX_LAYERS + 1]; /* as given, for the probe */                                        \
+        double *gscalar, *gvector;           /* as given */                                                       \
     };
 FF_GLOBE_NET(f32, float)
 FF_GLOBE_NET(f64, double)
@@ -62,6 +69,11 @@ typedef struct ff_globe_isa_row {
     void (*records)(const ff_globe_net_f32 *net, int64_t n, const float *src, float *rec);
     void (*tile)(const ff_globe_net_f32 *net, int n, const float *dx, const float *const *rec,
                  const float *strength, float *out, float *scratch);
+    void (*records_adjoint)(const ff_globe_net_f32 *net, int n, const float *src, const float *rec_bar,
+                            float *src_bar, float *grad, float *scratch);
+    void (*tile_adjoint)(const ff_globe_net_f32 *net, int n, const float *dx, const float *const *rec,
+                         const float *strength, const float *out_bar, float *rec_bar, float *strength_bar,
+                         float *dx_bar, float *grad, float *scratch);
 } ff_globe_isa_row;
 extern const ff_globe_isa_row ff_globe_isa_avx512, ff_globe_isa_avx2, ff_globe_isa_generic;
 

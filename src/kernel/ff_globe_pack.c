@@ -129,6 +129,79 @@ static void globe_lists_destroy(globe_lists *q)
     ff_free(q->bias);
 }
 
+/* ---- the way back: what depends on the global data alone, in double ---- */
+
+static double globe_s_diff(double x)
+{
+    return exp(-x) * log1p(x) - expm1(-x) / (1 + x);
+}
+
+static double globe_legendre_diff(int n, double c)
+{
+    double p0 = 1.0, p1 = c, d0 = 0.0, d1 = 1.0;
+    for (int i = 2; i <= n; i++) {
+        double p2 = ((2.0 * i - 1.0) * c * p1 - (i - 1.0) * p0) / i;
+        double d2 = ((2.0 * i - 1.0) * (p1 + c * d1) - (i - 1.0) * d0) / i;
+        p0 = p1, p1 = p2;
+        d0 = d1, d1 = d2;
+    }
+    return d1;
+}
+
+/* Sum over rows of bias cotangent times the weight of column col; the weight's own gradient goes to w_bar. */
+static double column_adjoint(const ff_globe_shape *s, const float *w, const double *bias_bar, int col,
+                             double feature, double *w_bar)
+{
+    size_t n_in = (size_t)ff_globe_n_in(s);
+    double sum = 0.0;
+    for (int j = 0; j < s->hidden[0]; j++) {
+        size_t at = (size_t)j * n_in + (size_t)col;
+        sum += bias_bar[j] * (double)w[at];
+        w_bar[at] = bias_bar[j] * feature;
+    }
+    return sum;
+}
+
+/* Adjoint of globe_lists_bias; v_bar [n_gvector][2 + dim]: cotangents of m, g, unit of the global vectors, added to;
+ * those of the vectors themselves are added to gvector_bar. */
+static void globe_global_adjoint(const ff_globe_shape *s, const float *w, const double *bias_bar,
+                                 const double *gscalar, const double *gvector, double *v_bar, double *w_bar,
+                                 double *gscalar_bar, double *gvector_bar)
+{
+    double ua[3], ub[3];
+    int len = 2 + s->dim;
+    for (int i = 0; i < s->n_gscalar; i++)
+        gscalar_bar[i] += column_adjoint(s, w, bias_bar, i, gscalar[i], w_bar);
+    for (int a = 0; a < s->n_gvector; a++) {
+        double ma = globe_unit(s, gvector + a * s->dim, ua);
+        double *va = v_bar + a * len;
+        va[1] += column_adjoint(s, w, bias_bar, ff_globe_col_g(s, a), globe_s(ma), w_bar);
+        for (int k = a + 1; k < s->n_gvector; k++) {
+            double mb = globe_unit(s, gvector + k * s->dim, ub), c = 0.0, *vb = v_bar + k * len;
+            for (int i = 0; i < s->dim; i++) c += ua[i] * ub[i];
+            double sm = globe_s(ma * mb), dsm = globe_s_diff(ma * mb);
+            for (int n = 1; n <= s->n_harm; n++) {
+                double p = globe_legendre(n, c);
+                double f_bar = column_adjoint(s, w, bias_bar, ff_globe_col_harm(s, n, a, k), sm * p, w_bar);
+                va[0] += f_bar * dsm * p * mb;
+                vb[0] += f_bar * dsm * p * ma;
+                double c_bar = f_bar * sm * globe_legendre_diff(n, c);
+                for (int i = 0; i < s->dim; i++) {
+                    va[2 + i] += c_bar * ub[i];
+                    vb[2 + i] += c_bar * ua[i];
+                }
+            }
+        }
+    }
+    for (int a = 0; a < s->n_gvector; a++) {
+        const double *va = v_bar + a * len;
+        double m = globe_unit(s, gvector + a * s->dim, ua), m_bar = va[0] + va[1] * globe_s_diff(m);
+        for (int i = 0; i < s->dim; i++) m_bar -= m > 0 ? va[2 + i] * ua[i] / m : 0;
+        for (int i = 0; i < s->dim; i++)
+            gvector_bar[a * s->dim + i] += (m > 0 ? va[2 + i] / m : 0) + m_bar * ua[i];
+    }
+}
+
 /* ---- float ---- */
 
 #define FF_T(name) name##_f32
@@ -140,6 +213,7 @@ static void globe_lists_destroy(globe_lists *q)
 #define R_TANH     tanhf
 #include "ff_globe_pack_impl.h"
 #include "ff_globe_probe_impl.h"
+#include "ff_globe_unpack_impl.h"
 #undef FF_T
 #undef real
 #undef R_EXP
@@ -159,3 +233,4 @@ static void globe_lists_destroy(globe_lists *q)
 #define R_TANH     tanh
 #include "ff_globe_pack_impl.h"
 #include "ff_globe_probe_impl.h"
+#include "ff_globe_unpack_impl.h"

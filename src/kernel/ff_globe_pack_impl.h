@@ -104,6 +104,28 @@ static ff_status FF_T(fill_constants)(FF_T(ff_globe_net) * net)
     return FF_OK;
 }
 
+/* Places in the packed gradient: rows of matrices padded as the adjoint's products write them. */
+static void FF_T(place_gradient)(FF_T(ff_globe_net) * net)
+{
+    size_t at = 0;
+    for (int l = 0; l <= net->s.n_hidden; l++) {
+        const FF_T(ff_globe_linear) *lin = &net->pair[l];
+        size_t rows = (size_t)ff_globe_round_up(lin->n_out, FF_GLOBE_BLOCK);
+        net->at_w[l] = at;
+        at += rows * (size_t)ff_globe_round_up(lin->n_in, FF_GLOBE_ROW_PAD);
+        net->at_b[l] = at;
+        at += l > 0 ? rows : 0;
+    }
+    net->at_src_w = at;
+    at += (size_t)net->off_m * (size_t)ff_globe_round_up(net->src.n_in, FF_GLOBE_ROW_PAD);
+    net->at_src_b = at;
+    at += (size_t)net->off_m;
+    net->at_gvec = at;
+    at += (size_t)(net->s.n_gvector * (2 + net->s.dim));
+    net->at_length = at;
+    net->grad_len = (at + 1 + FF_GLOBE_ROW_PAD - 1) / FF_GLOBE_ROW_PAD * FF_GLOBE_ROW_PAD;
+}
+
 ff_status FF_T(ff_globe_create)(const ff_globe_shape *s, const float *const *w, const float *const *b,
                                 const double *gscalar, const double *gvector, double length,
                                 FF_T(ff_globe_net) * *out)
@@ -127,6 +149,7 @@ ff_status FF_T(ff_globe_create)(const ff_globe_shape *s, const float *const *w, 
     FF_GO(FF_T(fill_constants)(net));
     FF_GO(globe_lists_build(&q, &net->s, w[0], b[0], net->gscalar, net->gvector));
     FF_GO(FF_T(pack_layers)(net, w, b, &q));
+    FF_T(place_gradient)(net);
     *out = net;
     net = NULL;
 done:
@@ -144,7 +167,11 @@ void FF_T(ff_globe_destroy)(FF_T(ff_globe_net) * *net_ptr)
         ff_free(net->raw_b[l]);
         ff_free(net->pair[l].w);
         ff_free(net->pair[l].b);
+        ff_free(net->pair_t[l].w);
+        ff_free(net->pair_t[l].b);
     }
+    ff_free(net->src_t.w);
+    ff_free(net->src_t.b);
     ff_free(net->src.w);
     ff_free(net->src.b);
     ff_free(net->gvec);
@@ -173,4 +200,32 @@ size_t FF_T(ff_globe_scratch_len)(const FF_T(ff_globe_net) * net)
     int rows = net->rec_len + net->s.dim + 2 + net->pair[0].n_in + 2 * net->act_rows +
                2 * ff_globe_round_up(net->n_comp, FF_GLOBE_ROW_PAD);
     return (size_t)rows * FF_GLOBE_TILE;
+}
+
+static ff_status FF_T(transpose)(const FF_T(ff_globe_linear) * lin, FF_T(ff_globe_linear) * t)
+{
+    enum { B = FF_GLOBE_BLOCK };
+    if (t->w != NULL) return FF_OK;
+    t->n_in = lin->n_out;
+    t->n_out = lin->n_in;
+    size_t padded = (size_t)ff_globe_round_up(lin->n_in, B);
+    FF_TRY(FF_NEW0(t->b, padded));
+    FF_TRY(FF_NEW0(t->w, padded * (size_t)lin->n_out));
+    for (int j = 0; j < lin->n_out; j++)
+        for (int k = 0; k < lin->n_in; k++)
+            t->w[((size_t)(k / B) * (size_t)lin->n_out + (size_t)j) * B + (size_t)(k % B)] =
+                lin->w[((size_t)(j / B) * (size_t)lin->n_in + (size_t)k) * B + (size_t)(j % B)];
+    return FF_OK;
+}
+
+ff_status FF_T(ff_globe_adjoint_prepare)(FF_T(ff_globe_net) * net)
+{
+    FF_TRY(FF_T(transpose)(&net->src, &net->src_t));
+    for (int l = 0; l <= net->s.n_hidden; l++) FF_TRY(FF_T(transpose)(&net->pair[l], &net->pair_t[l]));
+    return FF_OK;
+}
+
+size_t FF_T(ff_globe_grad_len)(const FF_T(ff_globe_net) * net)
+{
+    return net->grad_len;
 }

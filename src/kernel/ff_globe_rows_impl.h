@@ -32,7 +32,9 @@ INLINE void put(real *row, int v, int i, vr x)
 
 /* The rows of a scratch block, one kind after the other. */
 typedef struct globe_work {
-    real *rec;         /* [rec_len]: the records; then m becomes g k^.r^ and unit becomes g k^ */
+    real *rec;         /* [rec_len]: the records */
+    real *apart;       /* [n_vec]: g k^.r^; in a forward tile in place of m */
+    real *basis;       /* [n_vec][dim]: g k^; in a forward tile in place of unit */
     real *rhat;        /* [dim] */
     real *scale;       /* [1]: strength, then times the envelope */
     real *minus_apart; /* [1]: 0 where r^ is exactly zero, else -1 */
@@ -46,6 +48,8 @@ static globe_work work_of(const globe_net *net, real *scratch)
 {
     globe_work w;
     w.rec = scratch;
+    w.apart = w.rec + net->off_m * LANES;
+    w.basis = w.rec + net->off_unit * LANES;
     w.rhat = w.rec + net->rec_len * LANES;
     w.scale = w.rhat + net->s.dim * LANES;
     w.minus_apart = w.scale + LANES;

@@ -41,6 +41,29 @@ INLINE void v_silu2(vr *z, const int n)
     EACH(n, z[i] = v_fma(a[i], r[i], v_max(v_set1(0.0f), z[i])));
 }
 
+/* v_silu2 and its derivative, which knows no scale: h + x (1 - s) s with x = z ln 2, h = sigmoid(x). */
+INLINE void v_silu2_diff(vr *z, vr *diff, const int n)
+{
+    vr a[BUNDLE], t[BUNDLE], r[BUNDLE], p[BUNDLE];
+    EACH(n, a[i] = v_max(v_set1(-100.0f), (vr)((vi)z[i] | INT32_MIN)));
+    EACH(n, t[i] = a[i] + v_set1(ROUND_MAGIC));
+    EACH(n, r[i] = t[i] - v_set1(ROUND_MAGIC));
+    EACH(n, r[i] = a[i] - r[i]);
+    EACH(n, p[i] = v_set1(0x1.5bd98ap-10f));
+    HORNER(p, r, 0x1.3ce8b8p-7f);
+    HORNER(p, r, 0x1.c6b6dap-5f);
+    HORNER(p, r, 0x1.ebf9c2p-3f);
+    HORNER(p, r, 0x1.62e42ap-1f);
+    HORNER(p, r, 1.0f);
+    EACH(n, p[i] = (vr)((vi)p[i] + ((vi)t[i] << 23)));
+    EACH(n, r[i] = p[i] / (v_set1(1.0f) + p[i])); /* sigmoid(-|x|) */
+    EACH(n, t[i] = z[i] * v_set1(0x1.62e430p-1f) * r[i]);
+    EACH(n, p[i] = v_set1(1.0f) - r[i]);
+    EACH(n, diff[i] = v_fma(t[i], p[i],
+                            (vr)(((vi)r[i] & (z[i] < v_set1(0.0f))) | ((vi)p[i] & ~(z[i] < v_set1(0.0f))))));
+    EACH(n, z[i] = v_fma(a[i], r[i], v_max(v_set1(0.0f), z[i])));
+}
+
 /* 1 - exp(-x) for x >= 0, relative error of 1 to 2 ulp down to x = 0. */
 INLINE void v_em1(vr *x, const int n)
 {
