@@ -57,10 +57,11 @@ static ff_status find_folder(const char *path, char *out)
         (void)snprintf(out, 4096, "%.4000s%s", base, below[i]);
         if (holds_mesh(out)) return FF_OK;
     }
-    return ff_fail(FF_E_INPUT,
-                   "%s: is a folder without an OpenFOAM mesh, expected faces, points, owner, neighbour and boundary in "
-                   "it, in polyMesh or in constant/polyMesh",
-                   path);
+    return ff_fail(
+        FF_E_INPUT,
+        "%s: is a folder without an OpenFOAM mesh, expected faces, points, owner, neighbour and boundary in "
+        "it, in polyMesh or in constant/polyMesh",
+        path);
 }
 
 /* ---- boundary ---- */
@@ -78,7 +79,7 @@ typedef struct {
     foam_patch *patch;
     int64_t n_inner, n_faces, n_points;
     ff_builder surface;
-    int64_t *ids, cap_ids; /* corners of the face being read */
+    int64_t *ids, cap_ids;           /* corners of the face being read */
     int64_t *ends, n_ends, cap_ends; /* offsets of a compact list */
 } foam_mesh;
 
@@ -111,7 +112,10 @@ static ff_status read_patch(foam_file *f, const char *name, foam_patch *p)
         FF_TRY(foam_skip_entry(f));
     }
     if (type[0] == 0 || p->n < 0 || p->start < 0)
-        return foam_fail(f, "patch %s has no %s", name, type[0] == 0 ? "type" : p->n < 0 ? "nFaces" : "startFace");
+        return foam_fail(f, "patch %s has no %s", name,
+                         type[0] == 0 ? "type"
+                         : p->n < 0   ? "nFaces"
+                                      : "startFace");
     p->out = is_left_out(type);
     (void)snprintf(both, sizeof both, "%s[%s]", name, type);
     return (p->name = ff_strdup(both)) != NULL ? FF_OK : FF_E_MEM;
@@ -156,11 +160,12 @@ static ff_status check_patches(const foam_mesh *m)
         const foam_patch *p = &m->patch[i];
         if (p->n == 0) continue;
         if (p->start != at || p->n > m->n_faces - at)
-            return ff_fail(FF_E_INPUT,
-                           "%s/boundary: line %lld: patch %s: faces %lld to %lld, expected to begin at %lld and to end "
-                           "before %lld",
-                           m->folder, (long long)p->line, p->name, (long long)p->start, (long long)(p->start + p->n),
-                           (long long)at, (long long)m->n_faces);
+            return ff_fail(
+                FF_E_INPUT,
+                "%s/boundary: line %lld: patch %s: faces %lld to %lld, expected to begin at %lld and to end "
+                "before %lld",
+                m->folder, (long long)p->line, p->name, (long long)p->start, (long long)(p->start + p->n),
+                (long long)at, (long long)m->n_faces);
         at += p->n;
     }
     if (at == m->n_faces) return FF_OK;
@@ -214,7 +219,8 @@ static ff_status read_face(foam_mesh *m, foam_file *f, int64_t i, int64_t n, int
         FF_TRY(ff_mem_reserve(&m->ids, &m->cap_ids, k + 1, sizeof *m->ids));
         m->ids[k] = id;
     }
-    if (n < 3) return foam_fail(f, "face %lld has %lld corners, expected 3 or more", (long long)i, (long long)n);
+    if (n < 3)
+        return foam_fail(f, "face %lld has %lld corners, expected 3 or more", (long long)i, (long long)n);
     if (i < m->n_inner) return FF_OK;
     while (*patch < m->n_patches && i >= m->patch[*patch].start + m->patch[*patch].n) ++*patch;
     if (*patch == m->n_patches)
@@ -258,9 +264,9 @@ static ff_status read_compact(foam_mesh *m, foam_file *f)
     FF_TRY(foam_list_begin(f, "corners of faces", &l));
     int64_t end = m->n_ends > 0 ? m->ends[m->n_ends - 1] : 0;
     if (l.n != end)
-        return foam_fail(f, "%lld corners of faces, expected %lld as in the offsets", (long long)l.n, (long long)end);
-    for (int64_t i = 0; i < m->n_faces; i++)
-        FF_TRY(read_face(m, f, i, m->ends[i + 1] - m->ends[i], &patch));
+        return foam_fail(f, "%lld corners of faces, expected %lld as in the offsets", (long long)l.n,
+                         (long long)end);
+    for (int64_t i = 0; i < m->n_faces; i++) FF_TRY(read_face(m, f, i, m->ends[i + 1] - m->ends[i], &patch));
     return foam_list_end(f, "corners of faces", &l);
 }
 
@@ -291,8 +297,8 @@ static ff_status read_mesh(foam_mesh *m)
     FF_TRY(read_points(m));
     FF_TRY(read_faces(m));
     if (n_owned != m->n_faces)
-        return ff_fail(FF_E_INPUT, "%s/owner: %lld owners, expected %lld, one a face", m->folder, (long long)n_owned,
-                       (long long)m->n_faces);
+        return ff_fail(FF_E_INPUT, "%s/owner: %lld owners, expected %lld, one a face", m->folder,
+                       (long long)n_owned, (long long)m->n_faces);
     return check_patches(m);
 }
 

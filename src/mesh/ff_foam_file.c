@@ -208,7 +208,9 @@ static ff_status header_end(foam_file *f, const char *arch)
     f->scalar = arch_bytes(arch, "scalar=");
     f->swap = lsb != (probe.byte[0] == 1);
     if ((lsb || strncmp(arch, "MSB", 3) == 0) && f->label != 0 && f->scalar != 0) return FF_OK;
-    return foam_fail(f, "binary with arch \"%s\", expected as in \"LSB;label=32;scalar=64\"; convert it with foamFormatConvert",
+    return foam_fail(f,
+                     "binary with arch \"%s\", expected as in \"LSB;label=32;scalar=64\"; convert it with "
+                     "foamFormatConvert",
                      ff_show(arch, strlen(arch)).s);
 }
 
@@ -260,9 +262,9 @@ ff_status foam_open(foam_file *f, const char *folder, const char *name, bool nee
     struct stat info;
     ff_bytes *b = NULL;
     *f = (foam_file){.line = 1};
-    int n = snprintf(path, sizeof path - 4, "%s%s%s", folder != NULL ? folder : "", folder != NULL ? "/" : "", name);
-    if (n < 0 || (size_t)n >= sizeof path - 4)
-        return ff_fail(FF_E_INPUT, "%s: the path is too long", name);
+    int n = snprintf(path, sizeof path - 4, "%s%s%s", folder != NULL ? folder : "", folder != NULL ? "/" : "",
+                     name);
+    if (n < 0 || (size_t)n >= sizeof path - 4) return ff_fail(FF_E_INPUT, "%s: the path is too long", name);
     if (folder != NULL && stat(path, &info) != 0) {
         memcpy(path + n, ".gz", 4);
         if (stat(path, &info) != 0) path[n] = 0; /* the plain name in the message */
@@ -364,7 +366,8 @@ ff_status foam_cells(foam_file *f, const char *what, int64_t *n, int64_t *n_cell
     }
     l.n = *n;
     l.bare = !foam_is(f, '(');
-    if (l.bare && *n > 0) return foam_fail(f, "%s: \"%s\" behind their number, expected \"(\"", what, found(f).s);
+    if (l.bare && *n > 0)
+        return foam_fail(f, "%s: \"%s\" behind their number, expected \"(\"", what, found(f).s);
     if (l.bare) foam_back(f);
     for (int64_t i = 0; i < *n; i++) FF_TRY(count_cell(f, what, i, n_cells));
     return foam_list_end(f, what, &l);

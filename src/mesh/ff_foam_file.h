@@ -9,14 +9,14 @@ enum { FOAM_WORD = 256 };
 
 typedef struct foam_file {
     ff_bytes *b;
-    int64_t line;        /* of the next byte, from 1; bytes of binary lists are not looked at */
-    bool binary, swap;   /* swap: byte order of binary lists is not ours */
-    int label, scalar;   /* bytes of a whole number and of a real number in binary lists */
-    char kind[64];       /* class of the header, "" without */
+    int64_t line;         /* of the next byte, from 1; bytes of binary lists are not looked at */
+    bool binary, swap;    /* swap: byte order of binary lists is not ours */
+    int label, scalar;    /* bytes of a whole number and of a real number in binary lists */
+    char kind[64];        /* class of the header, "" without */
     char word[FOAM_WORD]; /* last word taken, or a single punctuation ( ) { } [ ] ; */
-    size_t len;          /* of it, 0 at the end of the file */
-    bool quoted;         /* it stood between quotation marks */
-    bool kept;           /* foam_back: the next foam_next gives the same word */
+    size_t len;           /* of it, 0 at the end of the file */
+    bool quoted;          /* it stood between quotation marks */
+    bool kept;            /* foam_back: the next foam_next gives the same word */
 } foam_file;
 
 /* Opens folder/name, or folder/name.gz if only that is there, and reads its header. folder NULL: name is the whole

@@ -71,7 +71,8 @@ static ff_status read_surface(foam_surface *s)
 {
     foam_list l;
     if (s->f->binary)
-        return foam_fail(s->f, "a binary surface, expected text; convert it with surfaceConvert to .stl or .obj");
+        return foam_fail(s->f,
+                         "a binary surface, expected text; convert it with surfaceConvert to .stl or .obj");
     FF_TRY(read_names(s));
     FF_TRY(read_points(s));
     FF_TRY(foam_list_begin(s->f, "triangles", &l));

@@ -50,7 +50,8 @@ static ff_status check(const ff_mesh *m, double tol)
     double top = 0;
     for (int64_t i = 0; i < 3 * m->n_points; i++) top = fmax(top, fabs(m->points[i]));
     if (!(tol > 0) || isinf(tol) || top / tol > 0x1p52)
-        return ff_fail(FF_E_ARG, "weld tolerance %g with coordinates up to %g, expected a positive one of at least %g",
+        return ff_fail(FF_E_ARG,
+                       "weld tolerance %g with coordinates up to %g, expected a positive one of at least %g",
                        tol, top, top * 0x1p-52);
     return FF_OK;
 }

@@ -62,10 +62,12 @@ static void head(bytes *b, mode m, const char *kind)
 {
     char line[400];
     b->n = 0;
-    (void)snprintf(line, sizeof line,
-                   "/*---*\\ banner \\*---*/\nFoamFile\n{\n    version 2.0; // as ever\n    format %s;\n    class %s;\n"
-                   "    arch \"%s;label=%d;scalar=%d\";\n    note \"a \\\"note\\\"; with } marks\";\n    meta { a 1; }\n}\n\n",
-                   m.binary ? "binary" : "ascii", kind, m.big ? "MSB" : "LSB", 8 * m.label, 8 * m.scalar);
+    (void)snprintf(
+        line, sizeof line,
+        "/*---*\\ banner \\*---*/\nFoamFile\n{\n    version 2.0; // as ever\n    format %s;\n    class %s;\n"
+        "    arch \"%s;label=%d;scalar=%d\";\n    note \"a \\\"note\\\"; with } marks\";\n    meta { a 1; "
+        "}\n}\n\n",
+        m.binary ? "binary" : "ascii", kind, m.big ? "MSB" : "LSB", 8 * m.label, 8 * m.scalar);
     text(b, line);
 }
 
@@ -80,8 +82,9 @@ enum { POINTS, FACES, OWNER, NEIGHBOUR, BOUNDARY, N_FILES };
 static const char *const file_name[N_FILES] = {"points", "faces", "owner", "neighbour", "boundary"};
 
 /* Two unit cubes side by side along x; 12 points, face 0 lies between them, the ends come first behind it. */
-static const int face[11][4] = {{1, 4, 10, 7}, {0, 6, 9, 3},  {2, 5, 11, 8}, {0, 1, 7, 6},  {1, 2, 8, 7}, {3, 9, 10, 4},
-                                {4, 10, 11, 5}, {0, 3, 4, 1}, {1, 4, 5, 2},  {6, 7, 10, 9}, {7, 8, 11, 10}};
+static const int face[11][4] = {{1, 4, 10, 7}, {0, 6, 9, 3},  {2, 5, 11, 8},  {0, 1, 7, 6},
+                                {1, 2, 8, 7},  {3, 9, 10, 4}, {4, 10, 11, 5}, {0, 3, 4, 1},
+                                {1, 4, 5, 2},  {6, 7, 10, 9}, {7, 8, 11, 10}};
 
 static void write_faces(bytes *b, mode m)
 {
@@ -103,7 +106,8 @@ static void write_faces(bytes *b, mode m)
 }
 
 static const char boundary[] =
-    "4\n(\n  inlet { type patch; nFaces 1; startFace 1; }\n  outlet\n  {\n type patch; inGroups 2(a b);\n nFaces 1;\n"
+    "4\n(\n  inlet { type patch; nFaces 1; startFace 1; }\n  outlet\n  {\n type patch; inGroups 2(a b);\n "
+    "nFaces 1;\n"
     " startFace 2;\n coupling { kind none; } }\n  none { type wall; nFaces 0; startFace 3; }\n"
     "  walls { type wall; nFaces 8; startFace 3; }\n)";
 
@@ -194,7 +198,7 @@ static void every_encoding(void **state)
         mode m = {bits & 1, bits & 2, bits & 4, bits & 8, bits & 16 ? 8 : 4, bits & 32 ? 8 : 4};
         ff_mesh *mesh;
         if (!m.binary && (m.big || m.label == 8 || m.scalar == 8)) continue; /* of no meaning for text */
-        if (m.binary && !m.compact) continue;                                /* OpenFOAM writes no such files */
+        if (m.binary && !m.compact) continue; /* OpenFOAM writes no such files */
         make(f, m);
         for (int i = 0; i < N_FILES; i++) write_file(folder, i, &f[i], m.zipped);
         if (read_mesh(folder, &mesh) != FF_OK) fail_msg("bits %d: %s", bits, ff_error_text());
@@ -259,7 +263,7 @@ static void variants_are_read(void **state)
         const char *from, *to;
         int64_t cells, patches;
     } rows[] = {
-        {BOUNDARY, "\n4\n(", "\n(", 10, 3},                  /* no number of patches */
+        {BOUNDARY, "\n4\n(", "\n(", 10, 3}, /* no number of patches */
         {BOUNDARY, "{ type wall; nFaces 8", "{ type empty; nFaces 8", 2, 2},
         {BOUNDARY, "{ type patch; nFaces 1", "{ type processor; nFaces 1", 9, 2},
         {NEIGHBOUR, "\n1\n(1 )", "\n11\n(1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1)", 10, 3}, /* OpenFOAM 1.4 */
