@@ -155,26 +155,36 @@ done:
     return st;
 }
 
-static ff_status lumpy_body(int splits, ff_mesh **out)
+ff_status ff_body_lumpy(const double radius[FF_BODY_LUMPS], int splits, ff_mesh **out)
 {
     ff_status st = FF_OK;
     surface s = {.n_points = ICO_POINTS, .n_cells = ICO_FACES};
+    *out = NULL;
+    if (splits < 0 || splits > FF_BODY_SPLIT_MAX)
+        return ff_fail(FF_E_ARG, "body: %d subdivisions, expected 0 .. %d", splits, FF_BODY_SPLIT_MAX);
     FF_GO(FF_NEW(s.p, 3 * ICO_POINTS));
     FF_GO(FF_NEW(s.c, 3 * ICO_FACES));
     ico_points(s.p);
-    for (int i = 0; i < 3 * ICO_POINTS; i++) s.p[i] *= car_radius[i / 3];
+    for (int i = 0; i < 3 * ICO_POINTS; i++) s.p[i] *= radius[i / 3];
     for (int i = 0; i < 3 * ICO_FACES; i++) s.c[i] = ico_face[i / 3][i % 3];
     for (int i = 0; i < splits; i++) FF_GO(loop_split(&s));
     double mean = 0;
     for (int64_t i = 0; i < s.n_points; i++) mean += norm3(s.p + 3 * i);
     mean /= (double)s.n_points;
     FF_GO(mesh_alloc(s.n_points, s.n_cells, out));
-    for (int64_t i = 0; i < 3 * s.n_points; i++)
-        (*out)->points[i] = to_f32(s.p[i] / mean * car_axes[i % 3] + car_centre[i % 3]);
+    for (int64_t i = 0; i < 3 * s.n_points; i++) (*out)->points[i] = s.p[i] / mean;
     memcpy((*out)->cell_pts, s.c, (size_t)(3 * s.n_cells) * sizeof *s.c);
 done:
     surface_free(&s);
     return st;
+}
+
+static ff_status lumpy_body(int splits, ff_mesh **out)
+{
+    FF_TRY(ff_body_lumpy(car_radius, splits, out));
+    for (int64_t i = 0; i < 3 * (*out)->n_points; i++)
+        (*out)->points[i] = to_f32((*out)->points[i] * car_axes[i % 3] + car_centre[i % 3]);
+    return FF_OK;
 }
 
 /* ---- icosahedron with every edge cut in n parts ---- */

@@ -37,7 +37,8 @@ ff_status ff_optim_create(const ff_model *m, const ff_optim_opts *opts, ff_optim
     ff_optim *o = NULL;
     *out = NULL;
     if (!(opts->weight_decay >= 0 && opts->clip >= 0 && opts->ema >= 0 && opts->ema < 1))
-        return ff_fail(FF_E_ARG, "optimiser: weight decay %g, clip %g, ema %g, expected >= 0, >= 0, 0 <= ema < 1",
+        return ff_fail(FF_E_ARG,
+                       "optimiser: weight decay %g, clip %g, ema %g, expected >= 0, >= 0, 0 <= ema < 1",
                        opts->weight_decay, opts->clip, opts->ema);
     FF_TRY(FF_NEW0(o, 1));
     o->opts = *opts;

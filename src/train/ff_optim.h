@@ -22,8 +22,8 @@ typedef struct ff_optim_opts {
 
 typedef struct ff_optim {
     ff_optim_opts opts;
-    int n;         /* tensors, in the model's order */
-    int64_t step;  /* steps done */
+    int n;           /* tensors, in the model's order */
+    int64_t step;    /* steps done */
     int64_t skipped; /* steps left out because the gradient was not finite */
     float **first;   /* [n][tensor n] momentum */
     float **second;  /* [n][tensor n] mean square; NULL where Muon is used */

@@ -10,11 +10,11 @@ typedef enum ff_schedule_kind { FF_LR_CONSTANT, FF_LR_COSINE, FF_LR_PLATEAU } ff
 
 typedef struct ff_schedule_opts {
     ff_schedule_kind kind;
-    double lr, lr_end;      /* after the warm-up; cosine: at the last step; plateau: never below */
-    int64_t warmup, steps;  /* steps of the warm-up; of the whole training (cosine) */
-    int64_t patience;       /* plateau: steps without a better loss before the rate falls */
-    double factor;          /* plateau: the rate times this */
-    double threshold;       /* plateau: better means below best x (1 - threshold) */
+    double lr, lr_end;     /* after the warm-up; cosine: at the last step; plateau: never below */
+    int64_t warmup, steps; /* steps of the warm-up; of the whole training (cosine) */
+    int64_t patience;      /* plateau: steps without a better loss before the rate falls */
+    double factor;         /* plateau: the rate times this */
+    double threshold;      /* plateau: better means below best x (1 - threshold) */
 } ff_schedule_opts;
 
 /* What a checkpoint keeps of it. */

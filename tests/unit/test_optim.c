@@ -18,7 +18,8 @@
 enum { SEED = 5 };
 
 static const char *const json =
-    "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0}, \"boundary_source_data_ranks\": {\"body\": {}}, "
+    "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0}, \"boundary_source_data_ranks\": "
+    "{\"body\": {}}, "
     "\"reference_length_names\": [\"L\"], \"reference_area\": 1.0, \"n_communication_hyperlayers\": 1, "
     "\"n_latent_scalars\": 2, \"n_latent_vectors\": 1, \"hidden_layer_sizes\": [8, 5]}";
 
@@ -53,7 +54,8 @@ static void adam_rules_follow_their_formulas(void **state)
     (void)state;
     for (int radam = 0; radam <= 1; radam++) {
         ff_model *m = model();
-        ff_optim_opts opts = {.muon = false, .rest = radam ? FF_REST_RADAM : FF_REST_ADAMW, .weight_decay = 0.01};
+        ff_optim_opts opts = {
+            .muon = false, .rest = radam ? FF_REST_RADAM : FF_REST_ADAMW, .weight_decay = 0.01};
         ff_optim *o = NULL;
         int at = 0;
         while (m->tensor[at].n_dim != 2 || strstr(m->tensor[at].name, ".network.") == NULL) at++;
@@ -65,7 +67,8 @@ static void adam_rules_follow_their_formulas(void **state)
             assert_int_equal(ff_optim_step(o, m, g, lr, &norm), FF_OK);
             first = 0.9 * first + 0.1 * x;
             second = 0.999 * second + 0.001 * x * x;
-            double mh = first / (1 - pow(0.9, t)), vh = sqrt(second / (1 - pow(0.999, t))), move = mh / (vh + 1e-8);
+            double mh = first / (1 - pow(0.9, t)), vh = sqrt(second / (1 - pow(0.999, t))),
+                   move = mh / (vh + 1e-8);
             if (radam) {
                 double rho = 1999 - 2 * t * pow(0.999, t) / (1 - pow(0.999, t));
                 double r = rho > 5 ? sqrt((rho - 4) * (rho - 2) * 1999 / (1995.0 * 1997 * rho)) : 0;
@@ -105,10 +108,12 @@ static void muon_updates_are_nearly_orthogonal(void **state)
             }
             for (int64_t j = 0; j < rows + cols - n; j++) {
                 double sum = 0;
-                for (int64_t i = 0; i < n; i++) sum += v[i] * (double)g[rows <= cols ? i * cols + j : j * cols + i];
+                for (int64_t i = 0; i < n; i++)
+                    sum += v[i] * (double)g[rows <= cols ? i * cols + j : j * cols + i];
                 xx += sum * sum;
             }
-            if (s != 2) assert_true(sqrt(xx / vv) > 0.6); /* square ones have singular values near 0 to begin with */
+            if (s != 2)
+                assert_true(sqrt(xx / vv) > 0.6); /* square ones have singular values near 0 to begin with */
             assert_true(sqrt(xx / vv) < 1.3);
         }
         ff_free(g);
@@ -179,8 +184,10 @@ static void rates_by_step(void **state)
     assert_true(ff_schedule_rate(&o, &s, 0) == 0.1 && ff_schedule_rate(&o, &s, 9) == 1);
     assert_true(ff_schedule_rate(&o, &s, 10) == 1);
     assert_true(fabs(ff_schedule_rate(&o, &s, 60) - 0.55) < 1e-12);
-    assert_true(fabs(ff_schedule_rate(&o, &s, 110) - 0.1) < 1e-12 && fabs(ff_schedule_rate(&o, &s, 500) - 0.1) < 1e-12);
-    o = (ff_schedule_opts){.kind = FF_LR_PLATEAU, .lr = 1, .lr_end = 0.2, .patience = 10, .factor = 0.5, .threshold = 1e-3};
+    assert_true(fabs(ff_schedule_rate(&o, &s, 110) - 0.1) < 1e-12 &&
+                fabs(ff_schedule_rate(&o, &s, 500) - 0.1) < 1e-12);
+    o = (ff_schedule_opts){
+        .kind = FF_LR_PLATEAU, .lr = 1, .lr_end = 0.2, .patience = 10, .factor = 0.5, .threshold = 1e-3};
     int falls = 0;
     for (int t = 0; t < 42; t++) falls += ff_schedule_loss(&o, &s, t < 10 ? 10.0 - t : 5);
     assert_int_equal(falls, 2);
