@@ -96,7 +96,7 @@ static void globe_records_adjoint(const globe_net *net, int n, const real *src, 
                                   real *src_bar, real *grad, real *scratch)
 {
     adjoint_work w;
-    const real *rec[LANES];
+    const real *rec[LANES] = {NULL};
     if (n <= 0) return;
     (void)adjoint_rows(net, scratch, &w);
     int n_v = (n + FF_W - 1) / FF_W;
