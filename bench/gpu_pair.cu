@@ -107,11 +107,19 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void time_kernel(const char *name, gpu_case *c, ff_cuda_precision precision, const double *ref,
-                        const int32_t *pick)
+static void time_kernel(const char *name, gpu_case *c, ff_cuda_precision precision, ff_cuda_kernel kernel,
+                        const double *ref, const int32_t *pick)
 {
     gpu_run r;
-    FF_CHECK(gpu_run_open(&r, c, precision));
+    ff_cuda_prefer(kernel);
+    {
+        ff_status so = gpu_run_open(&r, c, precision);
+        if (so != FF_OK) {
+            printf("%s: %s\n", name, ff_error_text());
+            ff_error_clear();
+            return;
+        }
+    }
     cudaEvent_t e[3];
     float ms[REPS], rec_ms;
     for (int i = 0; i < 3; i++) GPU_CHECK(cudaEventCreate(&e[i]));
@@ -146,9 +154,14 @@ static void time_kernel(const char *name, gpu_case *c, ff_cuda_precision precisi
     gpu_run_close(&r);
 }
 
+typedef struct bench_mode {
+    ff_cuda_precision precision;
+    ff_cuda_kernel kernel;
+} bench_mode;
+
 static void bench_model(const char *name, const ff_tree *tree, const ff_plan *plan, const double *centroid,
                         int expand, int width, int n_sscalar, int n_svec, int n_sf, int n_vf,
-                        const ff_cuda_precision *modes, int n_modes)
+                        const bench_mode *modes, int n_modes)
 {
     static const char *label[] = {"f32", "tf32", "bf16"};
     gpu_case c;
@@ -168,8 +181,8 @@ static void bench_model(const char *name, const ff_tree *tree, const ff_plan *pl
     }
     for (int m = 0; m < n_modes; m++) {
         char text[64];
-        snprintf(text, sizeof text, "%s %s", name, label[modes[m]]);
-        time_kernel(text, &c, modes[m], ref, pick);
+        snprintf(text, sizeof text, "%s %s", name, label[modes[m].precision]);
+        time_kernel(text, &c, modes[m].precision, modes[m].kernel, ref, pick);
     }
     free(ref);
     gpu_case_free(&c);
@@ -187,14 +200,27 @@ int main(int argc, char **argv)
     double *centroid = node_centroids(tree);
     printf("body %lld faces: %lld far node pairs, %lld leaf pairs\n", (long long)n,
            (long long)plan->counts.far_node_pairs, (long long)plan->counts.leaf_pairs);
-    const ff_cuda_precision bf16[] = {FF_CUDA_BF16}, all[] = {FF_CUDA_BF16, FF_CUDA_TF32, FF_CUDA_F32};
-    bench_model("wide expanded", tree, plan, centroid, 1, 256, 8, 5, 10, 4, bf16, 1);
-    bench_model("wide nodes", tree, plan, centroid, 0, 256, 8, 5, 10, 4, bf16, 1);
-    bench_model("default nodes", tree, plan, centroid, 0, 64, 12, 7, 14, 6, all, 3);
-    bench_model("wide layer 0", tree, plan, centroid, 1, 256, 0, 1, 10, 4, bf16, 1);
-    bench_model("wide final", tree, plan, centroid, 1, 256, 8, 5, 1, 1, bf16, 1);
-    bench_model("default layer 0", tree, plan, centroid, 0, 64, 0, 1, 14, 6, all, 2);
-    bench_model("default final", tree, plan, centroid, 0, 64, 12, 7, 1, 1, all, 2);
+    const bench_mode both[] = {{FF_CUDA_BF16, FF_CUDA_BEST}, {FF_CUDA_BF16, FF_CUDA_MMA}};
+    const bench_mode tensor[] = {{FF_CUDA_BF16, FF_CUDA_BEST},
+                                 {FF_CUDA_BF16, FF_CUDA_MMA},
+                                 {FF_CUDA_TF32, FF_CUDA_BEST},
+                                 {FF_CUDA_TF32, FF_CUDA_MMA}};
+    const bench_mode all[] = {{FF_CUDA_BF16, FF_CUDA_BEST}, {FF_CUDA_BF16, FF_CUDA_MMA},
+                              {FF_CUDA_TF32, FF_CUDA_BEST}, {FF_CUDA_TF32, FF_CUDA_MMA},
+                              {FF_CUDA_F32, FF_CUDA_MMA},   {FF_CUDA_F32, FF_CUDA_PLAIN}};
+    const bench_mode general[] = {{FF_CUDA_BF16, FF_CUDA_MMA},
+                                  {FF_CUDA_TF32, FF_CUDA_MMA},
+                                  {FF_CUDA_F32, FF_CUDA_MMA},
+                                  {FF_CUDA_F32, FF_CUDA_PLAIN}};
+    bench_model("wide expanded", tree, plan, centroid, 1, 256, 8, 5, 10, 4, both, 1);
+    bench_model("256x3 nodes", tree, plan, centroid, 0, 256, 8, 5, 10, 4, all, 6);
+    bench_model("64x3 nodes", tree, plan, centroid, 0, 64, 12, 7, 14, 6, all, 6);
+    bench_model("128x3 nodes", tree, plan, centroid, 0, 128, 12, 7, 14, 6, general, 4);
+    bench_model("512x3 nodes", tree, plan, centroid, 0, 512, 8, 5, 10, 4, general, 4);
+    bench_model("wide layer 0", tree, plan, centroid, 1, 256, 0, 1, 10, 4, both, 1);
+    bench_model("wide final", tree, plan, centroid, 1, 256, 8, 5, 1, 1, both, 1);
+    bench_model("64x3 layer 0", tree, plan, centroid, 0, 64, 0, 1, 14, 6, tensor, 4);
+    bench_model("64x3 final", tree, plan, centroid, 0, 64, 12, 7, 1, 1, tensor, 4);
     free(centroid);
     ff_plan_destroy(&plan);
     ff_tree_destroy(&tree);

@@ -63,8 +63,13 @@ ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w,
                              ff_cuda_precision precision, ff_cuda_net **out);
 void ff_cuda_net_destroy(ff_cuda_net **net);
 
-/* The kernel that will run: "globe_wgmma" (fused, sm_90a) or "globe_plain". */
+/* The kernel that will run: "globe_wgmma" (fused, sm_90a), "globe_mma" (fused, any shape, sm_80 on; float32 as three
+ * TF32 products) or "globe_plain" (float32, one thread an output). */
 const char *ff_cuda_net_kernel(const ff_cuda_net *net);
+
+/* For tests and benches: which kernel serves networks created from now on, where it can; the fastest by default. */
+typedef enum ff_cuda_kernel { FF_CUDA_BEST = 0, FF_CUDA_WGMMA, FF_CUDA_MMA, FF_CUDA_PLAIN } ff_cuda_kernel;
+void ff_cuda_prefer(ff_cuda_kernel kernel);
 
 /* Device bytes of n records, and their computation from raw features d_src [n][n_sscalar + dim n_svector].  Local */
 size_t ff_cuda_record_bytes(const ff_cuda_net *net, int64_t n);

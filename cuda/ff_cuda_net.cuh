@@ -39,18 +39,21 @@ typedef struct ff_net_dims {
     int16_t vfield[FF_MAX_FIELDS], sfield[FF_MAX_FIELDS]; /* component offsets of vector and scalar fields */
 } ff_net_dims;
 
-struct ff_fused_row; /* one instance of the fused kernel */
+struct ff_fused_row; /* one instance of the wgmma kernel */
+struct ff_mma_cfg;   /* plan of the general fused kernel */
 
 struct ff_cuda_net {
     ff_net_dims d;
     ff_cuda_precision precision;
-    const struct ff_fused_row *fused; /* NULL: plain kernel */
-    float h0_scale;                   /* 0.5 for the fused kernels (SiLU of x from x / 2) */
+    const struct ff_fused_row *fused; /* NULL: not the wgmma kernel */
+    struct ff_mma_cfg *mma;           /* NULL: not the general fused kernel; both NULL: the plain one */
+    float h0_scale;                   /* 0.5 for bf16 and TF32 (SiLU of x from x / 2) */
     float *w_src, *b_src;             /* [n_src_feat][H0], [H0]: record part of layer one, unscaled */
     float *gvec;                      /* [n_gvec][8]: unit, m, g */
     float *w_pair;                    /* plain kernel: layers, each [n_in][n_out] then bias [n_out] */
-    char *image;                      /* fused kernel: packed weights */
-    float *bias;                      /* fused kernel: hidden layers 2.., outputs */
+    char *image;                      /* fused kernels: packed weights */
+    float *bias;                      /* fused kernels: hidden layers 2.., outputs */
+    int32_t *tab;                     /* general fused kernel: see ff_mma_pack() */
 };
 
 /* Everything a pair kernel reads or writes. */
@@ -87,6 +90,7 @@ static inline size_t ff_h0_offset(const ff_net_dims *d, int64_t n)
 }
 
 const ff_fused_row *ff_fused_find(const ff_net_dims *d, ff_cuda_precision precision);
+double ff_fused_work(const ff_fused_row *row); /* padded multiply-adds of a pair */
 cudaError_t ff_plain_launch(const ff_net_dims *d, const ff_pair_dev *p, const float *w, cudaStream_t stream);
 
 /* ---- shared device arithmetic ---- */

@@ -3,9 +3,10 @@
  * Order of the per-pair features here: for every vector k (global, then source): n = 1 .. n_harm of (k, r); last
  * g(r). Source-only features: source scalars; g of source vectors; for every pair a < b of vectors without r, b a
  * source vector: n = 1 .. n_harm. What depends on global data alone is folded into the first bias in double. */
-#include "ff_cuda_net.cuh"
+#include "ff_globe_mma.cuh"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,6 +203,68 @@ done:
     return st;
 }
 
+static ff_status pack_mma(ff_cuda_net *net, const float *const *w, const float *const *b)
+{
+    const ff_mma_cfg *c = net->mma;
+    size_t n_tab = ff_mma_tab_len(&net->d, c);
+    char *image = (char *)calloc(c->image_bytes, 1);
+    float *bias = (float *)calloc(c->n_bias, sizeof *bias);
+    int32_t *tab = (int32_t *)calloc(n_tab, sizeof *tab);
+    ff_status st = FF_E_MEM;
+    if (image == NULL || bias == NULL || tab == NULL) {
+        ff_fail(st, "cuda: packing %zu bytes of weights: out of memory", c->image_bytes);
+        goto done;
+    }
+    ff_mma_pack(&net->d, c, net->precision, w, b, image, bias, tab);
+    st = to_device((void **)&net->image, image, c->image_bytes);
+    if (st == FF_OK) st = to_device((void **)&net->bias, bias, c->n_bias * sizeof *bias);
+    if (st == FF_OK) st = to_device((void **)&net->tab, tab, n_tab * sizeof *tab);
+done:
+    free(image);
+    free(bias);
+    free(tab);
+    return st;
+}
+
+/* ---- choice of the kernel ---- */
+
+static ff_cuda_kernel preferred = FF_CUDA_BEST;
+
+void ff_cuda_prefer(ff_cuda_kernel kernel)
+{
+    preferred = kernel;
+}
+
+/* wgmma does about twice the work of mma.sync in a time; its instances pad shapes, the general kernel hardly. */
+static ff_status choose(ff_cuda_net *net)
+{
+    ff_mma_cfg *c = (ff_mma_cfg *)calloc(1, sizeof *c);
+    if (c == NULL) return ff_fail(FF_E_MEM, "cuda: network: out of memory");
+    const ff_fused_row *row = net->precision != FF_CUDA_F32 && preferred != FF_CUDA_MMA
+                                  ? ff_fused_find(&net->d, net->precision)
+                                  : NULL;
+    bool plain_too = net->precision == FF_CUDA_F32;
+    ff_status st =
+        plain_too && preferred == FF_CUDA_PLAIN ? FF_E_UNSUPPORTED : ff_mma_plan(&net->d, net->precision, c);
+    if (st == FF_OK &&
+        (row == NULL || (preferred == FF_CUDA_BEST && ff_fused_work(row) > 2.0 * ff_mma_work(&net->d, c)))) {
+        net->mma = c;
+        set_padding(&net->d, net->d.n_vec, c->rows[0]);
+        c = NULL;
+    } else if (row != NULL) {
+        net->fused = row;
+        set_padding(&net->d, row->n_vec, row->width);
+        ff_error_clear();
+        st = FF_OK;
+    } else if (st == FF_E_UNSUPPORTED && plain_too) {
+        ff_error_clear();
+        st = FF_OK;
+    }
+    free(c);
+    net->h0_scale = plain_too ? 1.0f : 0.5f;
+    return st;
+}
+
 ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w, const float *const *b,
                              const double *gscalar, const double *gvector, double length,
                              ff_cuda_precision precision, ff_cuda_net **out)
@@ -216,16 +279,8 @@ ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w,
     st = fill_dims(shape, length, &net->d);
     if (st != FF_OK) goto done;
     net->precision = precision;
-    net->h0_scale = 1.0f;
-    if (precision != FF_CUDA_F32) {
-        net->fused = ff_fused_find(&net->d, precision);
-        if (net->fused == NULL) {
-            st = ff_fail(FF_E_UNSUPPORTED, "cuda: no tensor-core kernel for this shape on this device");
-            goto done;
-        }
-        net->h0_scale = 0.5f;
-        set_padding(&net->d, net->fused->n_vec, net->fused->width);
-    }
+    st = choose(net);
+    if (st != FF_OK) goto done;
     b_src = (float *)calloc(h0, sizeof *b_src);
     w_src = (float *)calloc(h0 * (size_t)net->d.n_src_feat + 1, sizeof *w_src);
     w_pair = (float *)calloc(h0 * (size_t)net->d.n_feat, sizeof *w_pair);
@@ -241,7 +296,10 @@ ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w,
     if (st == FF_OK)
         st = to_device((void **)&net->w_src, w_src, h0 * (size_t)net->d.n_src_feat * sizeof *w_src);
     if (st == FF_OK) st = to_device((void **)&net->gvec, gvec, (size_t)net->d.n_gvec * 8 * sizeof *gvec);
-    if (st == FF_OK) st = net->fused != NULL ? pack_fused(net, wl, b) : pack_plain(net, wl, b);
+    if (st == FF_OK)
+        st = net->fused != NULL ? pack_fused(net, wl, b)
+             : net->mma != NULL ? pack_mma(net, wl, b)
+                                : pack_plain(net, wl, b);
 done:
     free(b_src);
     free(w_src);
@@ -263,10 +321,12 @@ void ff_cuda_net_destroy(ff_cuda_net **net)
     cudaFree(n->w_pair);
     cudaFree(n->image);
     cudaFree(n->bias);
+    cudaFree(n->tab);
+    free(n->mma);
     free(n);
 }
 
 const char *ff_cuda_net_kernel(const ff_cuda_net *net)
 {
-    return net->fused != NULL ? "globe_wgmma" : "globe_plain";
+    return net->fused != NULL ? "globe_wgmma" : net->mma != NULL ? "globe_mma" : "globe_plain";
 }

@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(THREADS)
             if (s >= held) continue;
             int64_t row = (first + s) * d.h0_len;
             if (kind == 0)
-                ((float *)h0)[row + o] = acc[s];
+                ((float *)h0)[row + o] = scale * acc[s];
             else if (kind == 1)
                 ((float *)h0)[row + ff_h0_place(o, 4)] = scale * acc[s];
             else

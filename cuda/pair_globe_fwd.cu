@@ -146,3 +146,8 @@ const ff_fused_row *ff_fused_find(const ff_net_dims *d, ff_cuda_precision precis
             best = &rows[i];
     return best;
 }
+
+double ff_fused_work(const ff_fused_row *row)
+{
+    return (double)row->image_bytes / (row->precision == FF_CUDA_BF16 ? 2 : 4);
+}

@@ -1,5 +1,5 @@
 /* Cutting target lists into pieces, and the second step of every pair sum: pieces of a target in order, in double. */
-#include "ff_cuda_net.cuh"
+#include "ff_globe_mma.cuh"
 
 #include <cub/device/device_scan.cuh>
 
@@ -84,6 +84,9 @@ ff_status ff_cuda_pair_forward(const ff_cuda_net *net, const ff_cuda_pair_args *
     if (n == 0) return FF_OK;
     if (p.n_piece > 0 && net->fused != NULL)
         FF_CU(net->fused->launch(&net->d, &p, net->image, net->bias, (cudaStream_t)stream));
+    else if (p.n_piece > 0 && net->mma != NULL)
+        FF_CU(ff_mma_launch(&net->d, net->mma, net->precision, &p, net->image, net->bias, net->tab,
+                            (cudaStream_t)stream));
     else if (p.n_piece > 0)
         FF_CU(ff_plain_launch(&net->d, &p, net->w_pair, (cudaStream_t)stream));
     reduce_pieces<<<(unsigned)((n + BLOCK - 1) / BLOCK), BLOCK, 0, (cudaStream_t)stream>>>(

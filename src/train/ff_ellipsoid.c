@@ -21,7 +21,8 @@ static double normal(uint64_t seed, uint64_t s, uint64_t i)
 
 void ff_random_direction(uint64_t seed, uint64_t s, double out[3])
 {
-    double z = 2 * ff_rng_uniform(seed, s, 0) - 1, phi = 2 * 3.14159265358979323846 * ff_rng_uniform(seed, s, 1);
+    double z = 2 * ff_rng_uniform(seed, s, 0) - 1,
+           phi = 2 * 3.14159265358979323846 * ff_rng_uniform(seed, s, 1);
     double r = sqrt(fmax(0, 1 - z * z));
     out[0] = r * cos(phi);
     out[1] = r * sin(phi);
@@ -76,8 +77,10 @@ static double mean_edge(const ff_mesh *m)
 {
     double sum = 0;
     for (int64_t h = 0; h < 3 * m->n_cells; h++) {
-        const double *a = m->points + 3 * m->cell_pts[h], *b = m->points + 3 * m->cell_pts[h % 3 == 2 ? h - 2 : h + 1];
-        sum += sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) + (a[2] - b[2]) * (a[2] - b[2]));
+        const double *a = m->points + 3 * m->cell_pts[h],
+                     *b = m->points + 3 * m->cell_pts[h % 3 == 2 ? h - 2 : h + 1];
+        sum += sqrt((a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1]) +
+                    (a[2] - b[2]) * (a[2] - b[2]));
     }
     return sum / (double)(3 * m->n_cells);
 }
@@ -86,7 +89,8 @@ ff_status ff_ellipsoid_mesh(const ff_ellipsoid *e, uint64_t seed, uint64_t body,
 {
     double radius[FF_BODY_LUMPS], sigma = 0.3 * ff_rng_uniform(seed, stream(body, SIGMAS), 0);
     double step = 0.12 * ff_rng_uniform(seed, stream(body, SIGMAS), 1);
-    for (uint64_t i = 0; i < FF_BODY_LUMPS; i++) radius[i] = exp(sigma * normal(seed, stream(body, LUMPS), i));
+    for (uint64_t i = 0; i < FF_BODY_LUMPS; i++)
+        radius[i] = exp(sigma * normal(seed, stream(body, LUMPS), i));
     FF_TRY(ff_body_lumpy(radius, splits, out));
     ff_mesh *m = *out;
     for (int64_t i = 0; i < m->n_points; i++) {
@@ -98,7 +102,8 @@ ff_status ff_ellipsoid_mesh(const ff_ellipsoid *e, uint64_t seed, uint64_t body,
         double *p = m->points + 3 * i, q[3];
         shake(p, step, seed, stream(body, SHAKE), (uint64_t)i);
         for (int k = 0; k < 3; k++) q[k] = e->axes[k] * p[k];
-        for (int k = 0; k < 3; k++) p[k] = (double)(float)(e->rot[k][0] * q[0] + e->rot[k][1] * q[1] + e->rot[k][2] * q[2]);
+        for (int k = 0; k < 3; k++)
+            p[k] = (double)(float)(e->rot[k][0] * q[0] + e->rot[k][1] * q[1] + e->rot[k][2] * q[2]);
     }
     return FF_OK;
 }

@@ -31,7 +31,8 @@ ff_status ff_loss_run(ff_comm *comm, const ff_name_list *outputs, int dim, int64
     ff_exact sum[FF_LOSS_FIELDS_MAX][N_SUMS] = {{{0}}};
     int n_comp = ff_names_comp(outputs, dim), at = 0;
     if (outputs->n > FF_LOSS_FIELDS_MAX)
-        return ff_fail(FF_E_ARG, "loss: %d output fields, expected at most %d", outputs->n, FF_LOSS_FIELDS_MAX);
+        return ff_fail(FF_E_ARG, "loss: %d output fields, expected at most %d", outputs->n,
+                       FF_LOSS_FIELDS_MAX);
     for (int f = 0; f < outputs->n; f++) {
         int comp = outputs->item[f].rank == 0 ? 1 : dim;
         for (int64_t i = 0; i < n; i++) {
@@ -49,12 +50,15 @@ ff_status ff_loss_run(ff_comm *comm, const ff_name_list *outputs, int dim, int64
     for (int f = 0; f < outputs->n; f++) {
         int comp = outputs->item[f].rank == 0 ? 1 : dim;
         double total = ff_exact_value(&sum[f][WEIGHT]), s2 = opts->scale[f] * opts->scale[f], per = s2;
-        if (opts->relative) per = (total > 0 ? ff_exact_value(&sum[f][SQUARE]) / total : 0) + opts->floor * s2;
+        if (opts->relative)
+            per = (total > 0 ? ff_exact_value(&sum[f][SQUARE]) / total : 0) + opts->floor * s2;
         part[f] = total > 0 ? ff_exact_value(&sum[f][ERROR]) / total / per : 0;
         for (int64_t i = 0; i < n && cotangent != NULL; i++) {
             const double *y = rows + i * n_comp + at, *t = truth + i * n_comp + at;
-            double w = weight != NULL ? weight[i] : 1, factor = total > 0 && known(t, comp) ? 2 * w / (total * per) : 0;
-            for (int d = 0; d < comp; d++) cotangent[i * n_comp + at + d] = factor != 0 ? factor * (y[d] - t[d]) : 0;
+            double w = weight != NULL ? weight[i] : 1,
+                   factor = total > 0 && known(t, comp) ? 2 * w / (total * per) : 0;
+            for (int d = 0; d < comp; d++)
+                cotangent[i * n_comp + at + d] = factor != 0 ? factor * (y[d] - t[d]) : 0;
         }
         at += comp;
     }

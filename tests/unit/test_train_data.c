@@ -38,7 +38,8 @@ static void shape_factors_add_up(void **state)
             double u[3], x[3];
             for (int d = 0; d < 3; d++) {
                 u[d] = e.rot[d][k];
-                x[d] = e.rot[d][(k + 1) % 3] * e.axes[(k + 1) % 3]; /* a pole beside: the normal is across u */
+                x[d] =
+                    e.rot[d][(k + 1) % 3] * e.axes[(k + 1) % 3]; /* a pole beside: the normal is across u */
             }
             ff_ellipsoid_flow(&e, u, x, &cp, ut);
             sum += 2 - 2 / sqrt(1 - cp);
@@ -83,7 +84,7 @@ static void loss_and_cotangent(void **state)
 {
     (void)state;
     enum { N = 7, COMP = 4 };
-    ff_ranked_name item[2] = {{(char *)(uintptr_t)"C_p", 0}, {(char *)(uintptr_t)"U_t", 1}};
+    ff_ranked_name item[2] = {{(char *)(uintptr_t) "C_p", 0}, {(char *)(uintptr_t) "U_t", 1}};
     ff_name_list out = {2, item};
     double y[N * COMP], t[N * COMP], w[N], bar[N * COMP], part[2], up[2], down[2];
     for (int i = 0; i < N * COMP; i++) {
@@ -106,7 +107,8 @@ static void loss_and_cotangent(void **state)
             assert_int_equal(ff_loss_run(ff_comm_self(), &out, 3, N, y, t, w, &o, down, NULL), FF_OK);
             y[i] = keep;
             double slope = (up[0] + up[1] - down[0] - down[1]) / 2e-6;
-            assert_true(fabs(slope - bar[i]) < 1e-8); /* quadratic: only rounding of the difference, 1e-16 / 1e-6 */
+            assert_true(fabs(slope - bar[i]) <
+                        1e-8); /* quadratic: only rounding of the difference, 1e-16 / 1e-6 */
         }
     }
     for (int i = 0; i < N * COMP; i++) t[i] = (double)NAN;
