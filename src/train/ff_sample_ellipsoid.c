@@ -1,0 +1,76 @@
+#include "ff_ellipsoid.h"
+#include "ff_mem.h"
+#include "ff_mesh_dist.h"
+#include "ff_sample.h"
+
+#include <string.h>
+
+static ff_status check_model(const ff_model_config *m)
+{
+    bool fits = m->dim == 3 && m->n_bc == 1 && m->bc[0].fields.n == 0 && m->n_len == 1 && m->globals.n == 1 &&
+                strcmp(m->globals.item[0].name, "U_dir") == 0 && m->globals.item[0].rank == 1;
+    for (int i = 0; i < m->outputs.n; i++) {
+        const ff_ranked_name *f = &m->outputs.item[i];
+        fits &= (strcmp(f->name, "C_p") == 0 && f->rank == 0) || (strcmp(f->name, "U_t") == 0 && f->rank == 1);
+    }
+    if (fits) return FF_OK;
+    return ff_fail(FF_E_ARG, "ellipsoids: the model must be 3D with one boundary without fields, one length, global "
+                             "vector U_dir and outputs among C_p (scalar) and U_t (vector)");
+}
+
+/* Keeps cells of rank r's share; all points stay. */
+static void keep_share(ff_comm *comm, ff_mesh *m)
+{
+    int64_t begin = ff_share_begin(m->n_cells, comm->rank, comm->size);
+    int64_t end = ff_share_begin(m->n_cells, comm->rank + 1, comm->size);
+    m->cell_begin = begin;
+    m->n_cells = end - begin;
+    memmove(m->cell_pts, m->cell_pts + 3 * begin, (size_t)(3 * m->n_cells) * sizeof *m->cell_pts);
+}
+
+static ff_status fill(ff_sample *s, const ff_ellipsoid *e, const ff_mesh *m)
+{
+    static const double no_shift[3] = {0, 0, 0};
+    const ff_model_config *config = s->c->model->config;
+    int n_comp = ff_names_comp(&config->outputs, 3);
+    FF_TRY(ff_case_add_mesh(s->c, config->bc[0].name, m, no_shift));
+    const ff_source *src = &s->c->source[0];
+    s->c->target_source = 0;
+    s->c->length[0] = 1;
+    s->n = m->n_cells;
+    FF_TRY(FF_NEW(s->truth, s->n * n_comp + 1));
+    FF_TRY(FF_NEW(s->weight, s->n + 1));
+    memcpy(s->weight, src->area, (size_t)s->n * sizeof *s->weight);
+    for (int64_t i = 0; i < s->n; i++) {
+        double cp, ut[3], *row = s->truth + i * n_comp;
+        ff_ellipsoid_flow(e, s->c->global, src->x + 3 * i, &cp, ut);
+        for (int f = 0; f < config->outputs.n; f++) {
+            bool scalar = config->outputs.item[f].rank == 0;
+            memcpy(row, scalar ? &cp : ut, (scalar ? 1 : 3) * sizeof *row);
+            row += scalar ? 1 : 3;
+        }
+    }
+    return FF_OK;
+}
+
+ff_status ff_sample_ellipsoid(ff_comm *comm, const ff_model *m, uint64_t seed, uint64_t body, int splits,
+                              uint64_t draw, ff_sample **out)
+{
+    ff_status st = FF_OK;
+    ff_mesh *mesh = NULL;
+    *out = NULL;
+    FF_TRY(check_model(m->config));
+    ff_ellipsoid e = ff_ellipsoid_random(seed, body);
+    st = FF_NEW0(*out, 1);
+    if (st == FF_OK) st = (((*out)->name = ff_strdup("ellipsoid")) != NULL) ? ff_case_create(m, &(*out)->c) : FF_E_MEM;
+    if (st == FF_OK) st = ff_ellipsoid_mesh(&e, seed, body, splits, &mesh);
+    if (st == FF_OK) {
+        ff_random_direction(seed, (uint64_t)7 << 56 ^ draw, (*out)->c->global);
+        keep_share(comm, mesh);
+        st = fill(*out, &e, mesh);
+    }
+    ff_mesh_destroy(&mesh);
+    st = ff_agree(comm, st);
+    if (st != FF_OK) ff_sample_destroy(out);
+    return st;
+}
