@@ -59,6 +59,18 @@ ff_status ff_let_build(ff_cloud *const *clouds, int n_clouds, const uint8_t *nee
                        ff_let **lets);
 void ff_let_destroy(ff_let **let);
 
+/* The transposed trees, for the adjoint: a source's owner walks its sources against the targets (ff_dtt_walk_sources), so
+ * lets[i] holds what the walks of all sources j with need[i * n_clouds + j] can read of cloud i as TARGETS. The same
+ * selection with the roles exchanged; points of every leaf met, and with expand_far of every far node, come along: then
+ * about all points of a target cloud are held by every rank that has sources of it. Errors: as ff_let_build. Collective */
+ff_status ff_let_build_transposed(ff_cloud *const *clouds, int n_clouds, const uint8_t *need, double theta,
+                                  bool expand_far, ff_let **lets);
+/* Marks what the walks of the own sources (a let of any kind) read of targets, one of the above; then ff_let_finish.
+ * A far pair of a source node that begins in another run is that rank's.                                       Local */
+ff_status ff_let_mark_transposed(const ff_let *sources, ff_let *targets, double theta, bool expand_far);
+/* Held index of the first point of node i, or -1 unless all its points are held.               O(log n_held). Local */
+int32_t ff_let_first_point(const ff_let *let, int32_t i);
+
 /* Marks on sources->node_used and leaf_used all that the walk of this rank's targets reads: a node if its
  * aggregate is (far pairs; near-far of a leaf pair), a leaf if its points are (near-near and far-near). Marks
  * add up over calls. task [n_tasks + 1]: sorted positions within the own run, ascending from its begin to its
@@ -82,6 +94,18 @@ typedef struct ff_let_transfer ff_let_transfer;
 ff_status ff_let_push_begin(const ff_let *let, size_t node_bytes, void *node_rows, size_t point_bytes,
                             void *point_rows, ff_let_transfer **out);
 ff_status ff_let_push_end(ff_let_transfer **t); /* NULL inside is fine Collective */
+
+/* The push backwards: what was added here to rows of others returns to their owner. get writes this rank's row of a held
+ * remote node or point, add receives another rank's row of an own one; node_bytes and point_bytes a row, 0: none. A row
+ * must be such that the order of additions is no matter (integers). Rows of bottoms and of nodes above are not moved.
+ *                                                                                                     Collective */
+typedef struct ff_let_return_ops {
+    size_t node_bytes, point_bytes;
+    void (*get)(void *ctx, bool point, int32_t i, void *row);
+    void (*add)(void *ctx, bool point, int32_t i, const void *row);
+    void *ctx;
+} ff_let_return_ops;
+ff_status ff_let_return(const ff_let *let, const ff_let_return_ops *ops);
 
 /* Rows of own bottoms to everyone: own [own bottoms][row_bytes] -> all [n_bottom][row_bytes]. Collective */
 ff_status ff_let_gather_bottom(const ff_let *let, size_t row_bytes, const void *own, void *all);

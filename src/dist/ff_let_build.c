@@ -290,23 +290,48 @@ static ff_status start_all(ff_let_set *set, ff_cloud *const *clouds)
     return FF_OK;
 }
 
+static ff_status build(ff_let_set *set, ff_cloud *const *clouds)
+{
+    ff_status st = FF_OK;
+    for (int i = 0; i < set->n; i++) set->let[i] = NULL;
+    FF_GO(ff_agree(set->comm, start_all(set, clouds)));
+    for (int i = 0; i < set->n; i++) FF_GO(share_boxes(set->let[i], &set->leaf_diam2[i]));
+    if (set->comm->size > 1) FF_GO(exchange_subtrees(set));
+    for (int i = 0; set->comm->size == 1 && i < set->n; i++) FF_GO(ff_let_alloc_marks(set->let[i]));
+done:
+    for (int i = 0; i < set->n; i++) {
+        if (set->leaf_diam2 != NULL) ff_free(set->leaf_diam2[i]);
+        if (st != FF_OK) ff_let_destroy(&set->let[i]);
+    }
+    ff_free(set->leaf_diam2);
+    return st;
+}
+
 ff_status ff_let_build(ff_cloud *const *clouds, int n_clouds, const uint8_t *need, double theta,
                        ff_let **lets)
 {
-    ff_status st = FF_OK;
     if (n_clouds == 0) return FF_OK;
     ff_let_set set = {.comm = clouds[0]->comm, .n = n_clouds, .let = lets, .need = need, .theta = theta};
-    for (int i = 0; i < n_clouds; i++) lets[i] = NULL;
-    FF_GO(ff_agree(set.comm, start_all(&set, clouds)));
-    for (int i = 0; i < n_clouds; i++) FF_GO(share_boxes(lets[i], &set.leaf_diam2[i]));
-    if (set.comm->size > 1) FF_GO(exchange_subtrees(&set));
-    for (int i = 0; set.comm->size == 1 && i < n_clouds; i++) FF_GO(ff_let_alloc_marks(lets[i]));
-done:
-    for (int i = 0; i < n_clouds; i++) {
-        if (set.leaf_diam2 != NULL) ff_free(set.leaf_diam2[i]);
-        if (st != FF_OK) ff_let_destroy(&lets[i]);
-    }
-    ff_free(set.leaf_diam2);
+    return build(&set, clouds);
+}
+
+ff_status ff_let_build_transposed(ff_cloud *const *clouds, int n_clouds, const uint8_t *need, double theta,
+                                  bool expand_far, ff_let **lets)
+{
+    if (n_clouds == 0) return FF_OK;
+    uint8_t *turned = NULL;
+    FF_TRY(FF_NEW_ALL(clouds[0]->comm, turned, n_clouds * n_clouds));
+    for (int i = 0; i < n_clouds; i++)
+        for (int j = 0; j < n_clouds; j++) turned[j * n_clouds + i] = need[i * n_clouds + j];
+    ff_let_set set = {.comm = clouds[0]->comm,
+                      .n = n_clouds,
+                      .let = lets,
+                      .need = turned,
+                      .theta = theta,
+                      .transposed = true,
+                      .expand_far = expand_far};
+    ff_status st = build(&set, clouds);
+    ff_free(turned);
     return st;
 }
 

@@ -14,8 +14,10 @@ typedef struct ff_let_set {
     int n;
     ff_let **let;        /* [n] */
     float **leaf_diam2;  /* [n][n_bottom]: the largest diameter^2 of a leaf of each bottom */
-    const uint8_t *need; /* [n][n] */
+    const uint8_t *need; /* [n][n] (walks along, walked against) */
     double theta;
+    bool transposed,
+        expand_far; /* what is held is for ff_dtt_walk_sources; far pairs name the targets' points */
 } ff_let_set;
 
 /* A growing message. */

@@ -84,3 +84,84 @@ ff_status ff_let_mark(const ff_let *targets, ff_let *sources, double theta, bool
     ff_free(own_task);
     return st;
 }
+
+/* ---- transposed: sources walk, targets are marked ---- */
+
+typedef struct turned_marker {
+    const ff_tree *s;
+    ff_let *targets;
+    uint8_t *whole; /* [target nodes] all leaves below are marked */
+    int64_t begin, end;
+    double theta;
+    bool expand_far;
+} turned_marker;
+
+static void mark_points_below(const turned_marker *m, int32_t t)
+{
+    const ff_tree *tree = m->targets->tree;
+    if (__atomic_load_n(&m->whole[t], __ATOMIC_RELAXED) != 0) return;
+    int64_t end = tree->start[t] + tree->count[t];
+    for (int32_t i = t; i < tree->n_nodes && tree->start[i] < end; i++)
+        if (tree->node[i].right == FF_NODE_LEAF) set_mark(&m->targets->leaf_used[i]);
+    set_mark(&m->whole[t]);
+}
+
+static ff_status turned_emit(void *ctx, const ff_dtt_lists *q)
+{
+    const turned_marker *m = ctx;
+    int64_t n_s = m->s->count[q->t];
+    uint64_t all = n_s >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n_s) - 1;
+    bool own = m->s->start[q->t] >= m->begin && m->s->start[q->t] < m->end;
+    for (int64_t k = 0; k < q->n_far; k++) {
+        if (own && m->expand_far)
+            mark_points_below(m, q->far_s[k]);
+        else
+            set_mark(&m->targets->node_used[q->far_s[k]]);
+    }
+    for (int64_t k = 0; k < q->n_leaf; k++) {
+        set_mark(&m->targets->leaf_used[q->leaf_s[k]]);
+        if (q->t_mask[k] != 0 && q->s_mask[k] != all) set_mark(&m->targets->node_used[q->leaf_s[k]]);
+    }
+    return FF_OK;
+}
+
+static ff_status turned_task(void *ctx, int64_t k, int64_t begin, int64_t end)
+{
+    const turned_marker *m = ctx;
+    (void)k;
+    return ff_dtt_walk_sources(m->s, m->targets->tree, m->theta, begin, end, 0, turned_emit, ctx);
+}
+
+ff_status ff_let_mark_transposed(const ff_let *sources, ff_let *targets, double theta, bool expand_far)
+{
+    ff_status st = FF_OK;
+    const ff_cloud *c = sources->cloud;
+    int64_t *task = NULL, n_tasks = 0;
+    turned_marker m = {sources->tree, targets,   NULL, c->cut[c->comm->rank], c->cut[c->comm->rank + 1],
+                       theta,         expand_far};
+    FF_GO(FF_NEW0(m.whole, targets->tree->n_nodes + 1));
+    FF_GO(ff_task_cut(sources->tree, m.begin, m.end, &task, &n_tasks));
+    FF_GO(ff_task_run(task, n_tasks, turned_task, &m));
+done:
+    ff_free(m.whole);
+    ff_free(task);
+    return st;
+}
+
+int32_t ff_let_first_point(const ff_let *let, int32_t i)
+{
+    const ff_tree *t = let->tree;
+    if (t->first[i] >= 0) return t->first[i];
+    int32_t lo = 0, hi = t->n_held;
+    while (lo < hi) {
+        int32_t mid = lo + (hi - lo) / 2;
+        if (t->pos[mid] < t->start[i])
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    int64_t last = lo + t->count[i] - 1;
+    return last < t->n_held && t->pos[lo] == t->start[i] && t->pos[last] == t->start[i] + t->count[i] - 1
+               ? lo
+               : -1;
+}

@@ -6,16 +6,18 @@
 
 #include <string.h>
 
-enum { CHILD = 4 }; /* beside the flags of entries: its parent is opened, or it is a bottom */
+/* Beside the flags of entries: its parent is opened, or it is a bottom; all of its subtree is marked. */
+enum { CHILD = 4, WHOLE = 8 };
 
 typedef struct selector {
     const ff_let *targets;
     const ff_tree *t, *s;
     const float *leaf_diam2; /* of the targets' bottoms */
     float theta2;
-    int64_t t_begin, t_end; /* the receiver's run */
-    int64_t s_begin, s_end; /* the own run */
-    uint8_t *flag;          /* [s->n_nodes] */
+    bool all_points, whole_far; /* transposed: points of every leaf met; of every far node */
+    int64_t t_begin, t_end;     /* the receiver's run */
+    int64_t s_begin, s_end;     /* the own run */
+    uint8_t *flag;              /* [s->n_nodes] */
 } selector;
 
 static bool meets(const ff_tree *t, int32_t i, int64_t begin, int64_t end)
@@ -31,6 +33,21 @@ static void open_node(selector *w, int32_t s)
     w->flag[w->s->node[s].right] |= CHILD;
 }
 
+/* A far pair between a source of the receiver and target node s: with expansion every point of s acts. */
+static void far_node(selector *w, int32_t s)
+{
+    if (!w->whole_far || (w->flag[s] & WHOLE) != 0 || !meets(w->s, s, w->s_begin, w->s_end)) return;
+    w->flag[s] |= WHOLE;
+    if (w->s->node[s].right == FF_NODE_LEAF) {
+        w->flag[s] |= FF_ENTRY_POINTS;
+        return;
+    }
+    if (w->s->node[s].right == FF_NODE_CUT) return; /* another rank's */
+    open_node(w, s);
+    far_node(w, s + 1);
+    far_node(w, w->s->node[s].right);
+}
+
 /* Any target inside a bottom of the receiver: see ff_let.h for the bound on its diameter. Points of a leaf
  * are read only by a leaf with a point that is near, and such a point lies in the bottom's box. */
 static void visit_bottom(selector *w, const ff_node *box, float leaf_diam2, int32_t s)
@@ -41,10 +58,13 @@ static void visit_bottom(selector *w, const ff_node *box, float leaf_diam2, int3
     float bound = leaf_diam2;
     if (source->right != FF_NODE_LEAF && source->diam2 > bound) bound = source->diam2;
     if (t.diam2 > bound) t.diam2 = bound;
-    if (ff_mac_far(&t, source, w->theta2)) return;
+    if (ff_mac_far(&t, source, w->theta2)) {
+        far_node(w, s);
+        return;
+    }
     if (source->right == FF_NODE_LEAF) {
         float lhs = ff_mac_gap2(box, source) * w->theta2; /* as ff_mac_point_far, for a box of points */
-        if (!(lhs > source->diam2)) w->flag[s] |= FF_ENTRY_POINTS;
+        if (w->all_points || !(lhs > source->diam2)) w->flag[s] |= FF_ENTRY_POINTS;
         return;
     }
     open_node(w, s);
@@ -75,7 +95,10 @@ static void visit(selector *w, int32_t t, int32_t s)
         visit_bottom(w, target, w->leaf_diam2[find_bottom(w->targets, t)], s);
         return;
     }
-    if (ff_mac_far(target, source, w->theta2)) return;
+    if (ff_mac_far(target, source, w->theta2)) {
+        far_node(w, s);
+        return;
+    }
     bool split_t = ff_mac_split_target(target, source), split_s = ff_mac_split_source(target, source);
     if (split_s) open_node(w, s);
     for (int i = 0; i <= split_t; i++)
@@ -97,6 +120,8 @@ static void select_pair(const ff_let_set *set, int receiver, int i, int j, uint8
                   .s = sources->tree,
                   .leaf_diam2 = set->leaf_diam2[i],
                   .theta2 = ff_mac_theta2(set->theta),
+                  .all_points = set->transposed,
+                  .whole_far = set->transposed && set->expand_far,
                   .t_begin = t_cut[receiver],
                   .t_end = t_cut[receiver + 1],
                   .s_begin = s_cut[me],

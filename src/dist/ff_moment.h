@@ -18,4 +18,18 @@ typedef struct ff_moment_ops {
 
 ff_status ff_moment_run(const ff_let *let, const ff_moment_ops *ops); /* Collective */
 
+/* The adjoint: rows of nodes are handed down to their points. A node's row is its parent's plus its own, so that a
+ * point receives the sum of the rows of all nodes that hold it, added from the root down. */
+typedef struct ff_moment_down_ops {
+    int m;
+    /* Adds what node i (held index) brings to row [m]. Called once for each node that is this rank's: nodes of own
+     * subtrees, and nodes above bottoms whose first point is owned. From several threads. */
+    void (*node)(void *ctx, int32_t i, double *row);
+    /* Receives the row of own point p (held index). From several threads. */
+    void (*point)(void *ctx, int32_t p, const double *row);
+    void *ctx;
+} ff_moment_down_ops;
+
+ff_status ff_moment_down(const ff_let *let, const ff_moment_down_ops *ops); /* Collective */
+
 #endif

@@ -342,11 +342,18 @@ ff_status ff_eval_pair_rate(const ff_eval *e, double *rate)
     return e->opts.f64 ? ff_eval_pair_rate_f64(e, rate) : ff_eval_pair_rate_f32(e, rate);
 }
 
+void ff_eval_drop_kept(ff_eval *e)
+{
+    for (int k = 0; e->kept != NULL && k < ff_eval_n_layers(e) * e->n_cloud; k++) ff_free(e->kept[k]);
+    FF_FREE(e->kept);
+}
+
 void ff_eval_destroy(ff_eval **ep)
 {
     ff_eval *e = *ep;
     if (e == NULL) return;
     ff_eval_jobs_free(e);
+    ff_eval_drop_kept(e);
     if (e->opts.f64)
         ff_eval_free_f64(e);
     else

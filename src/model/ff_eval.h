@@ -15,6 +15,7 @@ typedef struct ff_eval_opts {
     const ff_pair_backend *backend; /* evaluates the layers (float32 inputs); NULL: the CPU. Borrowed */
     bool f64;                       /* network, features and sums' inputs in double (verification) */
     bool progress;
+    bool keep; /* layers' outputs stay (n_own rows a layer and boundary): ff_grad_run needs them */
     /* Called after each communication layer for each boundary (source index), before compression, and for the
      * final layer before calibration (source -1): home-order rows [n_home][n_comp], fields sorted. May be
      * NULL. Collective: every rank calls it, also with n_home = 0. */
@@ -23,7 +24,7 @@ typedef struct ff_eval_opts {
 } ff_eval_opts;
 #define FF_EVAL_OPTS_INIT                                                                                    \
     {                                                                                                        \
-        NULL, false, false, NULL, NULL                                                                       \
+        NULL, false, false, false, NULL, NULL                                                                \
     }
 
 typedef struct ff_eval_stats {

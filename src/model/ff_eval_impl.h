@@ -439,8 +439,7 @@ static void first_values(layer *l)
     }
 }
 
-/* Compression of one output row (latents and strengths), in double, rounded once a value. */
-static void compress(const ff_model_config *m, int dim, real *v)
+void FF_T(ff_eval_compress)(const ff_model_config *m, int dim, real *v)
 {
     double c = m->compression;
     int n_s = m->n_latent_scalar, n_v = m->n_latent_vector, n_len = m->n_len;
@@ -466,7 +465,7 @@ static void next_values(layer *l)
         for (int64_t k = 0; k < let->cloud->n_own; k++) {
             real *v = l->src[j].dyn_point + (let->own_first + k) * e->n_dyn;
             memcpy(v, l->out[j] + k * e->n_dyn, (size_t)e->n_dyn * sizeof *v);
-            if (m->compression > 0) compress(m, e->dim, v);
+            if (m->compression > 0) FF_T(ff_eval_compress)(m, e->dim, v);
             for (int a = e->n_lat; a < e->n_dyn; a++) v[a] = (real)((double)v[a] * e->set[j].mu_own[k]);
         }
     }
@@ -541,7 +540,13 @@ static void drop_layer(layer *l)
         FF_FREE(s->rec_point);
         FF_FREE(s->rec_node);
     }
-    for (int i = 0; i < e->n_cloud; i++) FF_FREE(l->out[i]);
+    for (int i = 0; i < e->n_cloud; i++) {
+        if (e->kept == NULL)
+            ff_free(l->out[i]);
+        else
+            e->kept[l->index * e->n_cloud + i] = l->out[i];
+        l->out[i] = NULL;
+    }
 }
 
 static ff_status open_layer(layer *l)
@@ -741,7 +746,10 @@ ff_status FF_T(ff_eval_layers)(ff_eval *e, double *out)
     layer l = {.e = e};
     int n_comm = e->c->model->config->n_comm;
     FF_T(ff_eval_free)(e);
-    ff_status st = ff_agree(e->comm, values_alloc(&l));
+    ff_eval_drop_kept(e);
+    ff_status st = values_alloc(&l);
+    if (st == FF_OK && e->opts.keep) st = FF_NEW0(e->kept, (n_comm + 1) * e->n_cloud + 1);
+    st = ff_agree(e->comm, st);
     if (st == FF_OK) first_values(&l);
     for (int k = 0; k <= n_comm && st == FF_OK; k++) {
         l.index = k;
@@ -830,7 +838,10 @@ ff_status FF_T(ff_eval_direct)(ff_eval *e, const double *x, int64_t k, double *e
     st = ff_agree(e->comm, st);
     if (st == FF_OK) st = ff_exact_allreduce(e->comm, sum, (int)(k * l.n_comp));
     for (int64_t i = 0; i < k * l.n_comp && st == FF_OK; i++) exact[i] = ff_exact_value(&sum[i]);
+    void **kept = e->kept; /* not a layer's run: nothing is kept of it */
+    e->kept = NULL;
     if (l.src != NULL && l.out != NULL) drop_layer(&l);
+    e->kept = kept;
     ff_free(l.out);
     ff_free(sum);
     return st;

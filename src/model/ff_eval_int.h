@@ -43,7 +43,10 @@ struct ff_eval {
     double *gscalar, *gvector;
     int n_lat, n_len, n_dyn; /* latent components; lengths; n_dyn = n_lat + n_len values a source and layer */
     eval_job *job[2];        /* [n_src] communication layers, final layer; with a backend only */
-    void *last_dyn;          /* instance's own: last layer's source values, for ff_eval_direct */
+    void **
+        kept; /* [n_comm + 1][n_cloud] with opts.keep: out of each layer, own rows of the instance's type, before
+                    compression and calibration; NULL where the cloud is no target of the layer */
+    void *last_dyn; /* instance's own: last layer's source values, for ff_eval_direct */
 };
 
 ff_status ff_eval_layers_f32(ff_eval *e, double *out);
@@ -55,6 +58,10 @@ int64_t ff_eval_layer_bytes_f64(const ff_eval *e);
 ff_status ff_eval_pair_rate_f32(const ff_eval *e, double *rate);
 ff_status ff_eval_pair_rate_f64(const ff_eval *e, double *rate);
 void ff_eval_free_f32(ff_eval *e);
+/* Compression of one output row (latents and strengths), in double, rounded once a value. */
+void ff_eval_compress_f32(const ff_model_config *m, int dim, float *v);
+void ff_eval_compress_f64(const ff_model_config *m, int dim, double *v);
+void ff_eval_drop_kept(ff_eval *e);
 void ff_eval_free_f64(ff_eval *e);
 
 /* Layers on a backend (ff_eval_jobs.c): rows of source j added to total [n_cloud][n_own][n_comp] of the targets.

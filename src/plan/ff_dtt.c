@@ -10,7 +10,10 @@
 /* The lists that target nodes hand down lie on one stack: a node's own list at [lo, hi), its children's
  * above. */
 typedef struct walker {
-    const ff_tree *t, *s;
+    const ff_tree *t,
+        *s; /* walked along, and against; the targets' and the sources' tree unless transposed */
+    bool transposed;
+    int64_t more_than; /* nodes of t with at most so many points are not visited */
     float theta2;
     int64_t begin, end;
     ff_dtt_emit emit;
@@ -37,11 +40,27 @@ static ff_status fail_points(const ff_tree *tree, int32_t leaf, const char *whic
                    (long long)tree->id[leaf], which);
 }
 
+/* The masks of ff_dtt_walk_sources: t is the source leaf. Target points are always read. */
+static ff_status leaf_masks_transposed(walker *w, int32_t t, int64_t n_leaf)
+{
+    if (n_leaf > 0 && w->t->first[t] < 0) return fail_points(w->t, t, "source");
+    for (int64_t k = 0; k < n_leaf; k++) {
+        int32_t s = w->leaf[k];
+        bool single = w->t->count[t] == 1 && w->s->count[s] == 1;
+        if (w->s->first[s] < 0) return fail_points(w->s, s, "target");
+        w->t_mask[k] = single ? 1 : near_points(w->s, s, &w->t->node[t], w->theta2);
+        w->s_mask[k] = w->t_mask[k];
+        if (w->t_mask[k] != 0 && !single) w->s_mask[k] = near_points(w->t, t, &w->s->node[s], w->theta2);
+    }
+    return FF_OK;
+}
+
 /* Source points are read only where a target survives stage 1. */
 static ff_status leaf_masks(walker *w, int32_t t, int64_t n_leaf)
 {
     FF_TRY(ff_mem_reserve(&w->t_mask, &w->t_mask_cap, n_leaf, sizeof *w->t_mask));
     FF_TRY(ff_mem_reserve(&w->s_mask, &w->s_mask_cap, n_leaf, sizeof *w->s_mask));
+    if (w->transposed) return leaf_masks_transposed(w, t, n_leaf);
     if (n_leaf > 0 && w->t->first[t] < 0) return fail_points(w->t, t, "target");
     for (int64_t k = 0; k < n_leaf; k++) {
         int32_t s = w->leaf[k];
@@ -165,7 +184,8 @@ static ff_status sift(walker *w, int32_t t, int64_t lo, int64_t hi, sifted *out)
 
 static bool meets(const walker *w, int32_t t)
 {
-    return w->t->start[t] < w->end && w->t->start[t] + w->t->count[t] > w->begin;
+    return w->t->start[t] < w->end && w->t->start[t] + w->t->count[t] > w->begin &&
+           w->t->count[t] > w->more_than;
 }
 
 static ff_status visit(walker *w, int32_t t, int64_t lo, int64_t hi)
@@ -198,10 +218,29 @@ ff_status ff_dtt_check(const ff_tree *targets, const ff_tree *sources, double th
     return FF_OK;
 }
 
+static ff_status walk(walker *w)
+{
+    ff_status st = FF_OK;
+    if (w->t->n_nodes == 0 || w->s->n_nodes == 0 || w->begin == w->end || !meets(w, 0)) return FF_OK;
+    FF_GO(ff_mem_reserve(&w->list, &w->list_cap, 1024, sizeof *w->list));
+    FF_GO(ff_mem_reserve(&w->t_mask, &w->t_mask_cap, 64,
+                         sizeof *w->t_mask)); /* rows hold no NULL, empty or not */
+    FF_GO(ff_mem_reserve(&w->s_mask, &w->s_mask_cap, 64, sizeof *w->s_mask));
+    w->list[0] = 0;
+    FF_GO(visit(w, 0, 0, 1));
+done:
+    ff_free(w->list);
+    ff_free(w->open);
+    ff_free(w->far);
+    ff_free(w->leaf);
+    ff_free(w->t_mask);
+    ff_free(w->s_mask);
+    return st;
+}
+
 ff_status ff_dtt_walk(const ff_tree *targets, const ff_tree *sources, double theta, int64_t t_begin,
                       int64_t t_end, ff_dtt_emit emit, void *ctx)
 {
-    ff_status st = FF_OK;
     walker w = {.t = targets,
                 .s = sources,
                 .theta2 = ff_mac_theta2(theta),
@@ -210,19 +249,23 @@ ff_status ff_dtt_walk(const ff_tree *targets, const ff_tree *sources, double the
                 .emit = emit,
                 .ctx = ctx};
     FF_TRY(ff_dtt_check(targets, sources, theta, t_begin, t_end));
-    if (targets->n_nodes == 0 || sources->n_nodes == 0 || t_begin == t_end) return FF_OK;
-    FF_GO(ff_mem_reserve(&w.list, &w.list_cap, 1024, sizeof *w.list));
-    FF_GO(
-        ff_mem_reserve(&w.t_mask, &w.t_mask_cap, 64, sizeof *w.t_mask)); /* rows hold no NULL, empty or not */
-    FF_GO(ff_mem_reserve(&w.s_mask, &w.s_mask_cap, 64, sizeof *w.s_mask));
-    w.list[0] = 0;
-    FF_GO(visit(&w, 0, 0, 1));
-done:
-    ff_free(w.list);
-    ff_free(w.open);
-    ff_free(w.far);
-    ff_free(w.leaf);
-    ff_free(w.t_mask);
-    ff_free(w.s_mask);
-    return st;
+    return walk(&w);
+}
+
+/* Far is symmetric in its two boxes to the bit (the gap is a maximum of the same two differences, the reach a sum of
+ * the same two roots), and so are the two rules of splitting: the same pairs are met with the roles exchanged. */
+ff_status ff_dtt_walk_sources(const ff_tree *sources, const ff_tree *targets, double theta, int64_t s_begin,
+                              int64_t s_end, int64_t more_than, ff_dtt_emit emit, void *ctx)
+{
+    walker w = {.t = sources,
+                .s = targets,
+                .transposed = true,
+                .more_than = more_than,
+                .theta2 = ff_mac_theta2(theta),
+                .begin = s_begin,
+                .end = s_end,
+                .emit = emit,
+                .ctx = ctx};
+    FF_TRY(ff_dtt_check(sources, targets, theta, s_begin, s_end));
+    return walk(&w);
 }

@@ -24,6 +24,13 @@
  * leaf in the range must be held, and of every source leaf that has a near target (t_mask not 0); else, and
  * on opening a FF_NODE_CUT, FF_E_INTERNAL. */
 
+/* The same pairs source by source: visits source nodes that meet [s_begin, s_end) and have more than more_than points,
+ * in preorder, and hands each its ordered list of targets. In the lists t is the SOURCE node, far_s and leaf_s are
+ * TARGET nodes and leaves; masks keep their meaning (t_mask: targets of leaf_s that no near-far entry covers, s_mask:
+ * sources of t that no far-near entry covers). The points of every leaf met on either side must be held. Local */
+ff_status ff_dtt_walk_sources(const ff_tree *sources, const ff_tree *targets, double theta, int64_t s_begin,
+                              int64_t s_end, int64_t more_than, ff_dtt_emit emit, void *ctx);
+
 /* What every walk checks first: FF_E_ARG unless theta is finite and >= 0, the dimensions agree and
  * 0 <= t_begin <= t_end <= targets->n_points.                                                          Local
  */

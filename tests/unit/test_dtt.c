@@ -141,6 +141,44 @@ static void expect_same(const records *a, const records *b)
                      (long long)a->r[k].s, (long long)b->r[k].t, (long long)b->r[k].s);
 }
 
+/* The source-major walk: each row's pairs turned round. */
+static ff_status collect_transposed(void *ctx, const ff_dtt_lists *l)
+{
+    records *a = ctx;
+    if (a->n > 0 && l->t <= a->last_t) a->ascending = false;
+    a->last_t = l->t;
+    for (int64_t k = 0; k < l->n_far; k++) add(a, l->far_s[k], l->t, 0, 0, 0);
+    for (int64_t k = 0; k < l->n_leaf; k++) add(a, l->leaf_s[k], l->t, 1, l->t_mask[k], l->s_mask[k]);
+    return FF_OK;
+}
+
+/* All of it at once, and one node at a time: a node alone is what more_than leaves of its range. */
+static void expect_transposed(const records *a, const ff_tree *t, const ff_tree *s, double theta)
+{
+    records whole = {.ascending = true}, single = {0};
+    must(ff_dtt_walk_sources(s, t, theta, 0, s->n_points, 0, collect_transposed, &whole));
+    assert_true(whole.ascending);
+    if (whole.n > 0) qsort(whole.r, (size_t)whole.n, sizeof *whole.r, compare);
+    expect_same(&whole, a);
+    for (int32_t i = 0; i < s->n_nodes && s->n_points <= 64; i++) {
+        int64_t from = s->start[i], to = from + s->count[i];
+        records part = {0};
+        must(ff_dtt_walk_sources(s, t, theta, from, to, s->count[i] - 1, collect_transposed, &part));
+        for (int64_t k = 0; k < part.n; k++) {
+            assert_true(part.r[k].s <= i); /* itself and nodes above */
+            if (part.r[k].s == i)
+                add(&single, part.r[k].t, i, part.r[k].leaf, part.r[k].t_mask, part.r[k].s_mask);
+        }
+        ff_free(part.r);
+    }
+    if (s->n_points <= 64) {
+        if (single.n > 0) qsort(single.r, (size_t)single.n, sizeof *single.r, compare);
+        expect_same(&single, a);
+    }
+    ff_free(whole.r);
+    ff_free(single.r);
+}
+
 /* ---- what the pairs must add up to ---- */
 
 static void expect_coverage(const records *a, const ff_tree *t, const ff_tree *s)
@@ -213,6 +251,7 @@ static void check_case(const ff_tree *t, const ff_tree *s, double theta)
     if (spec.n > 0) qsort(spec.r, (size_t)spec.n, sizeof *spec.r, compare);
     expect_same(&ours, &spec);
     expect_coverage(&ours, t, s);
+    expect_transposed(&spec, t, s, theta);
     for (int expand = 0; expand < 2; expand++) {
         ff_dtt_counts got, expected = count_records(&spec, t, s, expand);
         must(ff_dtt_count_range(t, s, theta, expand, 0, t->n_points, &got, NULL, 0, NULL));
