@@ -66,6 +66,48 @@ static inline void ff_test_refuse(ff_test_parser *parse, const char *text, const
     ff_test_refuse_n(parse, text, strlen(text), words);
 }
 
+static inline bool ff_test_same_mesh(const ff_mesh *a, const ff_mesh *b)
+{
+    if (a->dim != b->dim || a->n_points != b->n_points || a->n_cells != b->n_cells ||
+        a->n_patches != b->n_patches)
+        return false;
+    if (a->n_points > 0 && memcmp(a->points, b->points, (size_t)(3 * a->n_points) * sizeof *a->points) != 0)
+        return false;
+    for (int p = 0; p < a->n_patches; p++)
+        if (strcmp(a->patch_name[p], b->patch_name[p]) != 0) return false;
+    for (int64_t c = 0, n, m; c < a->n_cells; c++) {
+        int64_t at = ff_mesh_cell(a, c, &n), bt = ff_mesh_cell(b, c, &m);
+        if (n != m || memcmp(a->cell_pts + at, b->cell_pts + bt, (size_t)n * sizeof *a->cell_pts) != 0)
+            return false;
+        if (a->cell_patch != NULL && a->cell_patch[c] != b->cell_patch[c]) return false;
+    }
+    return true;
+}
+
+/* Every prefix of the file is refused, or is the whole surface: only ends that say nothing may be missing. Returns
+ * how many were accepted. */
+static inline int ff_test_prefixes(ff_test_parser *parse, const void *data, size_t n)
+{
+    ff_mesh *whole, *m;
+    int accepted = 0;
+    if (ff_test_parse_n(parse, data, n, &whole) != FF_OK) fail_msg("refused: %s", ff_error_text());
+    for (size_t k = 0; k < n; k++) {
+        char *cut = malloc(k + 1); /* its own block: reading beyond it is found by sanitizers */
+        assert_non_null(cut);
+        memcpy(cut, data, k);
+        ff_status st = ff_test_parse_n(parse, cut, k, &m);
+        if (st == FF_OK && !ff_test_same_mesh(m, whole))
+            fail_msg("%zu of %zu bytes are taken for another mesh of %lld cells", k, n,
+                     (long long)m->n_cells);
+        if (st == FF_OK) accepted++;
+        if (st != FF_OK) ff_test_refused(st, "mem: ");
+        ff_mesh_destroy(&m);
+        free(cut);
+    }
+    ff_mesh_destroy(&whole);
+    return accepted;
+}
+
 /* A file of these bytes in the working folder of the test. */
 static inline void ff_test_write(const char *path, const void *data, size_t n)
 {

@@ -21,7 +21,7 @@ struct ff_bytes {
     int64_t size; /* -1: unknown */
     char *buf;
     size_t cap, pos, end;
-    bool at_eof;
+    bool at_eof, line_open;
     int64_t line_no;
 };
 
@@ -96,6 +96,11 @@ int64_t ff_bytes_size(const ff_bytes *b)
 int64_t ff_bytes_line_no(const ff_bytes *b)
 {
     return b->line_no;
+}
+
+bool ff_bytes_line_open(const ff_bytes *b)
+{
+    return b->line_open;
 }
 
 static ff_status gz_failure(const ff_bytes *b)
@@ -210,7 +215,8 @@ ff_status ff_bytes_line(ff_bytes *b, char **line, size_t *len)
     char *s = b->buf + b->pos;
     b->pos += n;
     b->line_no++;
-    if (s[n - 1] == '\n') n--;
+    b->line_open = s[n - 1] != '\n';
+    if (!b->line_open) n--;
     if (n > 0 && s[n - 1] == '\r') n--;
     s[n] = 0;
     if (memchr(s, 0, n) != NULL) return ff_bytes_fail(b, "a NUL byte, expected text");

@@ -31,6 +31,7 @@ ff_status ff_bytes_skip(ff_bytes *b, int64_t n); /* seeks in a plain file */
  * FF_E_INPUT for a NUL byte. */
 ff_status ff_bytes_line(ff_bytes *b, char **line, size_t *len);
 int64_t ff_bytes_line_no(const ff_bytes *b); /* of the last line taken, from 1 */
+bool ff_bytes_line_open(const ff_bytes *b);  /* whether that line ended with the file instead of an LF */
 
 /* Records `path: line N: <text>` with the last line taken; returns FF_E_INPUT. */
 ff_status ff_bytes_fail(const ff_bytes *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

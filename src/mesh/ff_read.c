@@ -1,17 +1,21 @@
 /* ff_mesh_read: which reader a file needs, by its content, then by its name. */
 #include "ff_bytes.h"
 #include "ff_foam.h"
+#include "ff_gmsh.h"
+#include "ff_log.h"
 #include "ff_mesh.h"
+#include "ff_nastran.h"
 #include "ff_obj.h"
 #include "ff_ply.h"
 #include "ff_stl.h"
+#include "ff_su2.h"
 #include "ff_vtkhdf.h"
 #include "ff_vtp.h"
 
 #include <string.h>
 #include <strings.h>
 
-#define SUPPORTED "supported: STL, OBJ, PLY, VTP (each also .gz) and VTKHDF PolyData"
+#define SUPPORTED "supported: STL, OBJ, PLY, VTP, Gmsh, Nastran, SU2 (each also .gz) and VTKHDF PolyData"
 
 typedef ff_status reader(const char *path, const ff_read_opts *opts, ff_mesh **out);
 
@@ -41,25 +45,39 @@ static const rule by_content[] = {
     {"\x28\xB5\x2F\xFD", NULL, "zstd-compressed; decompress it first", true},
     {"%PDF", NULL, "a PDF document", true},
     {"# vtk DataFile", NULL, "legacy VTK", false},
-    {"$MeshFormat", NULL, "Gmsh", false},
+    {"$MeshFormat", ff_gmsh_read, "Gmsh", false},
+    {"$NOD\n", ff_gmsh_read, "Gmsh", false},
     {"@(#)ADF", NULL, "CGNS in an ADF container", false},
-    {"NDIME", NULL, "SU2", false},
-    {"NZONE", NULL, "SU2", false},
+    {"NDIME", ff_su2_read, "SU2", false},
+    {"NZONE", ff_su2_read, "SU2", false},
 };
 
 static const rule by_name[] = {
-    {".stl", ff_stl_read, "STL", false},  {".obj", ff_obj_read, "OBJ", false},
-    {".ply", ff_ply_read, "PLY", false},  {".vtp", ff_vtp_read, "VTP", false},
-    {".vtkhdf", NULL, "not HDF5", true},  {".hdf", NULL, "not HDF5", true},
-    {".h5", NULL, "not HDF5", true},      {".cgns", NULL, "CGNS", false},
-    {".msh", NULL, "Gmsh", false},        {".su2", NULL, "SU2", false},
-    {".bdf", NULL, "Nastran", false},     {".nas", NULL, "Nastran", false},
-    {".dat", NULL, "Nastran", false},     {".vtk", NULL, "legacy VTK", false},
-    {".vtu", NULL, "VTU", false},         {".off", NULL, "OFF", false},
-    {".step", NULL, "STEP (CAD)", false}, {".stp", NULL, "STEP (CAD)", false},
-    {".iges", NULL, "IGES (CAD)", false}, {".igs", NULL, "IGES (CAD)", false},
-    {".gltf", NULL, "glTF", false},       {".glb", NULL, "glTF", false},
-    {".3mf", NULL, "3MF", false},         {".ftr", ff_foam_read_surface, "OpenFOAM surface", false},
+    {".stl", ff_stl_read, "STL", false},
+    {".obj", ff_obj_read, "OBJ", false},
+    {".ply", ff_ply_read, "PLY", false},
+    {".vtp", ff_vtp_read, "VTP", false},
+    {".vtkhdf", NULL, "not HDF5", true},
+    {".hdf", NULL, "not HDF5", true},
+    {".h5", NULL, "not HDF5", true},
+    {".cgns", NULL, "CGNS", false},
+    {".msh", ff_gmsh_read, "Gmsh", false},
+    {".su2", ff_su2_read, "SU2", false},
+    {".bdf", ff_nastran_read, "Nastran", false},
+    {".nas", ff_nastran_read, "Nastran", false},
+    {".dat", ff_nastran_read, "Nastran", false},
+    {".fem", ff_nastran_read, "Nastran", false},
+    {".vtk", NULL, "legacy VTK", false},
+    {".vtu", NULL, "VTU", false},
+    {".off", NULL, "OFF", false},
+    {".step", NULL, "STEP (CAD)", false},
+    {".stp", NULL, "STEP (CAD)", false},
+    {".iges", NULL, "IGES (CAD)", false},
+    {".igs", NULL, "IGES (CAD)", false},
+    {".gltf", NULL, "glTF", false},
+    {".glb", NULL, "glTF", false},
+    {".3mf", NULL, "3MF", false},
+    {".ftr", ff_foam_read_surface, "OpenFOAM surface", false},
 };
 
 /* Whether name without .gz ends in ext. */
@@ -77,16 +95,26 @@ static const rule *rule_by_name(const char *path)
     return NULL;
 }
 
-static const rule *rule_by_content(const unsigned char *head, size_t n)
+static const rule *rule_at(const unsigned char *head, size_t n)
 {
-    size_t skip = n >= 3 && memcmp(head, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-    while (skip < n && (head[skip] == ' ' || (head[skip] >= '\t' && head[skip] <= '\r'))) skip++;
     for (size_t i = 0; i < sizeof by_content / sizeof *by_content; i++) {
         size_t len = strlen(by_content[i].key);
-        if (n - skip >= len && strncasecmp((const char *)head + skip, by_content[i].key, len) == 0)
-            return &by_content[i];
+        if (n >= len && strncasecmp((const char *)head, by_content[i].key, len) == 0) return &by_content[i];
     }
     return NULL;
+}
+
+/* By what follows blanks and, in SU2, lines of comment behind %. */
+static const rule *rule_by_content(const unsigned char *head, size_t n)
+{
+    const rule *r = NULL;
+    size_t at = n >= 3 && memcmp(head, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    for (;;) {
+        while (at < n && (head[at] == ' ' || (head[at] >= '\t' && head[at] <= '\r'))) at++;
+        r = rule_at(head + at, n - at);
+        if (r != NULL || at == n || head[at] != '%') return r;
+        while (at < n && head[at] != '\n') at++;
+    }
 }
 
 /* Whether some line begins like a vertex of an OBJ file, for files whose name says nothing. */
@@ -95,6 +123,17 @@ static bool looks_obj(const unsigned char *head, size_t n)
     for (size_t i = 0; i + 1 < n; i++)
         if ((i == 0 || head[i - 1] == '\n') && head[i] == 'v' && (head[i + 1] == ' ' || head[i + 1] == '\t'))
             return true;
+    return false;
+}
+
+/* Whether some line begins like Nastran bulk data. */
+static bool looks_nastran(const unsigned char *head, size_t n)
+{
+    static const char *const starts[] = {"BEGIN BULK", "GRID ", "GRID*", "GRID,", "CTRIA3 ", "CQUAD4 "};
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < sizeof starts / sizeof *starts && (i == 0 || head[i - 1] == '\n'); k++)
+            if (n - i >= strlen(starts[k]) && memcmp(head + i, starts[k], strlen(starts[k])) == 0)
+                return true;
     return false;
 }
 
@@ -111,10 +150,19 @@ static ff_status refuse(const char *path, const rule *r)
     return ff_fail(FF_E_UNSUPPORTED, "%s: %s is not read yet; " SUPPORTED, path, r->what);
 }
 
+/* Content and name say different things: the content decides, but the reader of the message should know. */
+static void warn_of_name(const char *path, const rule *found, const rule *named)
+{
+    if (named == NULL || named->no_mesh || strcmp(found->what, named->what) == 0) return;
+    ff_warn("%s: this is a file of format %s, not %s as its name says; read as %s", path, found->what,
+            named->what, found->what);
+}
+
 static ff_status choose(const char *path, reader **read)
 {
     static const rule stl = {"", ff_stl_read, "STL", false}, obj = {"", ff_obj_read, "OBJ", false},
-                      foam = {"", ff_foam_read_surface, "OpenFOAM", false};
+                      foam = {"", ff_foam_read_surface, "OpenFOAM", false},
+                      nastran = {"", ff_nastran_read, "Nastran", false};
     enum { HEAD = 4096 };
     ff_bytes *b = NULL;
     const unsigned char *head;
@@ -133,6 +181,7 @@ static ff_status choose(const char *path, reader **read)
     if (r == NULL && looks_foam(head, n)) r = &foam;
     if (r == NULL && ff_stl_looks_text(head, n)) r = &stl;
     if (r == NULL) r = name_rule;
+    if (r == NULL && looks_nastran(head, n)) r = &nastran;
     if (r == NULL && looks_obj(head, n)) r = &obj;
     if (r == NULL || r->read == NULL) {
         st = refuse(path, r);
@@ -140,6 +189,7 @@ static ff_status choose(const char *path, reader **read)
     }
     if (r->read == ff_vtkhdf_read && ff_bytes_size(b) < 0)
         st = ff_fail(FF_E_UNSUPPORTED, "%s: is gzip-compressed HDF5; decompress it first", path);
+    if (st == FF_OK) warn_of_name(path, r, name_rule);
     *read = r->read;
 done:
     ff_bytes_close(&b);

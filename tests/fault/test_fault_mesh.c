@@ -55,8 +55,9 @@ static void every_allocation_may_fail(const fault_case *c)
 static void readers(void **state)
 {
     (void)state;
-    static const char *const files[] = {"tetra.stl", "tetra_binary.stl", "tetra.obj",
-                                        "tetra.ply", "tetra_le.ply",     "tetra_be.ply"};
+    static const char *const files[] = {
+        "tetra.stl",    "tetra_binary.stl", "tetra.obj",           "tetra.ply", "tetra_le.ply",
+        "tetra_be.ply", "tetra.msh",        "tetra_22_binary.msh", "tetra.su2", "tetra.bdf"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[512];
         (void)snprintf(path, sizeof path, DATA "%s", files[i]);
@@ -92,9 +93,21 @@ static void fields_of_a_triangulated_mesh(void **state)
     every_allocation_may_fail(&(fault_case){"fault.ply", true, false});
 }
 
+/* The boundary of volumes, which needs a table of faces. */
+static void boundary_of_volumes(void **state)
+{
+    (void)state;
+    static const char msh[] =
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n5\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n"
+        "5 1 1 1\n$EndNodes\n$Elements\n2\n1 4 2 0 1 1 2 3 4\n2 4 2 0 2 2 3 4 5\n$EndElements\n";
+    ff_test_write("fault.msh", msh, sizeof msh - 1);
+    every_allocation_may_fail(&(fault_case){"fault.msh", true, false});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(readers), cmocka_unit_test(large_and_odd_files),
-                                       cmocka_unit_test(fields_of_a_triangulated_mesh)};
+                                       cmocka_unit_test(fields_of_a_triangulated_mesh),
+                                       cmocka_unit_test(boundary_of_volumes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,10 +178,20 @@ static void text_formats(void **state)
                                 "</DataArray></PointData><Points><DataArray type='Float32' "
                                 "NumberOfComponents='3'>0 0 0 1 2 3</DataArray></Points>"
                                 "</Piece></PolyData></VTKFile>";
+    static const char msh[] =
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n5\n9 0 0 0\n7 1 0 0\n5 1 1 0\n3 0 1 0\n"
+        "1 0 0 1\n$EndNodes\n$Elements\n4\n1 3 2 1 1 9 7 5 3\n2 2 2 2 1 9 7 1\n3 2 2 2 1 7 5 1\n"
+        "4 2 2 1 1 5 3 1\n$EndElements\n";
+    static const char su2[] = "NDIME= 2\nNELEM= 0\nNPOIN= 4\n0 0\n1 0\n1 1\n0 1\nNMARK= 2\nMARKER_TAG= a\n"
+                              "MARKER_ELEMS= 2\n3 0 1\n3 2 3\nMARKER_TAG= b\nMARKER_ELEMS= 1\n3 1 2\n";
+    static const char bdf[] =
+        "BEGIN BULK\nGRID,7,3,1.,0.,0.\nGRID,5,3,1.,90.,0.\nGRID,3,,0.,0.,1.\nGRID,1,,4.,0.,1.\n"
+        "CORD2C,3,,0.,0.,0.,0.,0.,1.\n,1.,1.,0.\nCTRIA3,1,2,7,5,3\nCTRIA3,2,1,5,3,1\nENDDATA\n";
     static const char nothing[] = "<VTKFile type='PolyData'><PolyData></PolyData></VTKFile>";
     const struct {
         const char *name, *text;
-    } files[] = {{"a.obj", obj}, {"b.obj", curve}, {"c.vtp", empty}, {"d.vtp", nothing}};
+    } files[] = {{"a.obj", obj}, {"b.obj", curve}, {"c.vtp", empty}, {"d.vtp", nothing},
+                 {"e.msh", msh}, {"f.su2", su2},   {"g.bdf", bdf}};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const char *path = files[i].name;
         put_file(t, path, files[i].text, strlen(files[i].text));

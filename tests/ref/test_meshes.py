@@ -7,8 +7,9 @@ import unittest
 
 import ff_ref as ref
 
-SUFFIXES = (".stl", ".obj", ".ply", ".vtp", ".vtkhdf")
-NAMED = ("tank3D", "cgnslib_vers-4400.cgns", "cylinder3D.cgns")
+SUFFIXES = (".stl", ".obj", ".ply", ".vtp", ".vtkhdf", ".msh", ".su2", ".bdf")
+NAMED = ("tank3D", "cgnslib_vers-4400.cgns", "cylinder3D.cgns", "triangular-aerofoil.msh.gz", "fmm_grid2.msh",
+         "bend_A1_105.bdf", "3D_chtPinArray_coarse.su2.gz")
 # The polygon of this file is concave: a fan from its first corner, as in the table, gives a wrong area.
 TRUE_AREA = {"wallhole.obj": 721.421356}
 
@@ -55,7 +56,7 @@ class Meshes(ref.Case):
                 if name in NAMED:
                     self.assertEqual({p["name"]: p["cells"] for p in got["patches"]}, patches[name])
                 seen += 1
-        self.assertGreaterEqual(seen, 14)
+        self.assertGreaterEqual(seen, 18)
         self.assertTrue(extra)
 
     def test_check_finds_the_defects(self):
@@ -73,6 +74,46 @@ class Meshes(ref.Case):
                 for key in ("open_edges", "nonmanifold_edges", "repeated_cells", "unused_points"):
                     self.assertEqual(found[key], int(row[key]), key)
                 os.remove(out)
+
+
+class Warnings(ref.Case):
+    """What a reader cannot know for sure is said, not passed over."""
+
+    def info(self, name, text):
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.ok("info", self.path(name)).err
+
+    def test_files_that_may_be_cut(self):
+        part = "GRID,1,,0.,0.,0.\nGRID,2,,1.,0.,0.\nGRID,3,,0.,1.,0.\nCTRIA3,1,1,1,2,3\n"
+        self.assertIn("ends at line 4 without ENDDATA", self.info("a.bdf", part))
+        self.assertNotIn("ENDDATA", self.info("b.bdf", part + "ENDDATA\n"))
+        su2 = ("NDIME= 3\nNELEM= 0\nNPOIN= 3\n0 0 0\n1 0 0\n0 1 0\nNMARK= 1\nMARKER_TAG= a\nMARKER_ELEMS= 1\n"
+               "5 0 1 2")
+        self.assertIn("line 10 has no end", self.info("a.su2", su2))
+        self.assertNotIn("has no end", self.info("b.su2", su2 + "\n"))
+
+    def test_names_that_say_something_else(self):
+        su2 = "NDIME= 3\nNELEM= 0\nNPOIN= 0\nNMARK= 0\n"
+        self.assertIn("a file of format SU2, not Gmsh as its name says; read as SU2", self.info("a.msh", su2))
+        self.assertNotIn("format", self.info("a.su2", su2))
+
+    def test_a_boundary_that_was_made(self):
+        msh = ("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 0 1 0\n4 0 0 1\n$EndNodes\n"
+               "$Elements\n1\n1 4 2 0 1 1 2 3 4\n$EndElements\n")
+        self.assertIn("no surface elements; the boundary of 1 volume elements is the surface", self.info("v.msh", msh))
+
+
+class Ranks(ref.Case):
+    def test_figures_do_not_know_the_ranks(self):
+        for name in ("fmm_grid2.msh", "bend_A1_105.bdf", "3D_chtPinArray_coarse.su2.gz"):
+            with self.subTest(name):
+                alone = self.ok("check", ref.shared("meshes", name)).out
+                figures = [line for line in alone.splitlines() if ":" not in line and "/" not in line]
+                for ranks in (2, 3):
+                    got = self.ok("check", ref.shared("meshes", name), ranks=ranks).out
+                    for line in figures:
+                        self.assertIn(line, got)
 
 
 def find(node, key):
