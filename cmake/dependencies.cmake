@@ -13,6 +13,10 @@ pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 add_library(ff_dep_jansson INTERFACE)
 target_link_libraries(ff_dep_jansson INTERFACE PkgConfig::JANSSON)
 
+pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto)
+add_library(ff_dep_crypto INTERFACE)
+target_link_libraries(ff_dep_crypto INTERFACE PkgConfig::CRYPTO)
+
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 add_library(ff_dep_random123 INTERFACE)
 target_include_directories(ff_dep_random123 SYSTEM INTERFACE ${RANDOM123_INCLUDE_DIR})

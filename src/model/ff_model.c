@@ -157,6 +157,8 @@ static ff_status read_tensors(const ff_h5 *f, const char *group, ff_model *m)
             st = ff_fail(FF_E_INPUT,
                          "%s: tensor %s: expected a floating-point array of at most two dimensions",
                          ff_h5_path(f), names[i]);
+        for (char *c = names[i]; st == FF_OK && *c != 0; c++) /* HDF5 has no '/' in names */
+            if (*c == '|' && ff_h5_attr_exists(f, path, "key")) *c = '/';
         if (st == FF_OK) st = add_tensor(m, names[i], shape.rank, shape.dim, &value);
         if (st == FF_OK) st = ff_h5_read(f, path, FF_H5_F32, 0, shape.dim[0], value);
     }

@@ -47,15 +47,16 @@ static void object_name(char *out, const char *group, const char *name)
     out[at] = 0;
 }
 
-static ff_status wrong_shape(const reader *r, const char *name, const ff_h5_shape *s, int64_t rows, int64_t comp)
+static ff_status wrong_shape(const reader *r, const char *name, const ff_h5_shape *s, int64_t rows,
+                             int64_t comp)
 {
     return ff_fail(FF_E_INPUT, "%s: %s has shape [%lld][%lld], expected [%lld][%lld]", r->path, name,
                    (long long)s->dim[0], (long long)s->row_len, (long long)rows, (long long)comp);
 }
 
 /* This rank's share of rows of a dataset as double, [share][comp]. rows -1: any number, returned. */
-static ff_status read_share(const reader *r, const char *name, int comp, int64_t *rows, int64_t *begin, int64_t *n,
-                            double **out)
+static ff_status read_share(const reader *r, const char *name, int comp, int64_t *rows, int64_t *begin,
+                            int64_t *n, double **out)
 {
     ff_h5_shape shape;
     FF_TRY(ff_h5_shape_of(r->f, name, &shape));
@@ -126,8 +127,8 @@ static ff_status keep_smallest(ff_comm *comm, const uint64_t *key, int64_t n, in
 }
 
 /* Which of this rank's items, numbers begin.. of `total`, are drawn; all if want is 0 or not fewer. */
-static ff_status draw(const reader *r, int what, int boundary, int64_t begin, int64_t n, int64_t total, int64_t want,
-                      uint8_t *keep)
+static ff_status draw(const reader *r, int what, int boundary, int64_t begin, int64_t n, int64_t total,
+                      int64_t want, uint8_t *keep)
 {
     uint64_t *key = NULL;
     memset(keep, 1, (size_t)n);
@@ -418,8 +419,8 @@ static ff_status check_head(const reader *r)
     FF_GO(ff_h5_attr_read(r->f, "/", "format_version", FF_H5_I64, 1, &version));
     FF_GO(ff_h5_attr_read(r->f, "/", "dim", FF_H5_I64, 1, &dim));
     if (strcmp(format, "farfield-sample") != 0 || version != 1)
-        FF_GO(ff_fail(FF_E_INPUT, "%s: format %s version %lld, expected farfield-sample version 1", r->path, format,
-                      (long long)version));
+        FF_GO(ff_fail(FF_E_INPUT, "%s: format %s version %lld, expected farfield-sample version 1", r->path,
+                      format, (long long)version));
     if (dim != r->m->config->dim)
         FF_GO(ff_fail(FF_E_INPUT, "%s: %lld dimensions, the model has %d", r->path, (long long)dim,
                       r->m->config->dim));
@@ -440,7 +441,8 @@ static ff_status read_all(reader *r)
     if (r->s->c->n_sources == 0)
         FF_GO(ff_fail(FF_E_INPUT, "%s: none of the model's boundaries is there", r->path));
     if (target != NULL && r->target_mesh == NULL)
-        FF_GO(ff_fail(FF_E_INPUT, "%s: targets lie on boundary %s, which the model or the file lacks", r->path, target));
+        FF_GO(ff_fail(FF_E_INPUT, "%s: targets lie on boundary %s, which the model or the file lacks",
+                      r->path, target));
     FF_GO(target != NULL ? ff_agree(r->comm, target_cells(r, target)) : target_points(r));
     st = ff_agree(r->comm, check_weights(r));
 done:

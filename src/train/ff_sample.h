@@ -13,9 +13,10 @@ typedef struct ff_sample {
 } ff_sample;
 
 typedef struct ff_sample_opts {
-    int64_t faces;   /* faces drawn at random from each boundary that has more; 0: all. One area factor keeps its area */
+    int64_t
+        faces; /* faces drawn at random from each boundary that has more; 0: all. One area factor keeps its area */
     int64_t targets; /* free target points drawn at random; 0: all */
-    bool inside;     /* targets at a random point of each face instead of its centroid (targets on a boundary) */
+    bool inside; /* targets at a random point of each face instead of its centroid (targets on a boundary) */
     uint64_t seed, draw; /* draws are a function of (seed, draw, face or point number) alone */
 } ff_sample_opts;
 

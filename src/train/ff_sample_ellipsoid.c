@@ -11,11 +11,13 @@ static ff_status check_model(const ff_model_config *m)
                 strcmp(m->globals.item[0].name, "U_dir") == 0 && m->globals.item[0].rank == 1;
     for (int i = 0; i < m->outputs.n; i++) {
         const ff_ranked_name *f = &m->outputs.item[i];
-        fits &= (strcmp(f->name, "C_p") == 0 && f->rank == 0) || (strcmp(f->name, "U_t") == 0 && f->rank == 1);
+        fits &=
+            (strcmp(f->name, "C_p") == 0 && f->rank == 0) || (strcmp(f->name, "U_t") == 0 && f->rank == 1);
     }
     if (fits) return FF_OK;
-    return ff_fail(FF_E_ARG, "ellipsoids: the model must be 3D with one boundary without fields, one length, global "
-                             "vector U_dir and outputs among C_p (scalar) and U_t (vector)");
+    return ff_fail(FF_E_ARG,
+                   "ellipsoids: the model must be 3D with one boundary without fields, one length, global "
+                   "vector U_dir and outputs among C_p (scalar) and U_t (vector)");
 }
 
 /* Keeps cells of rank r's share; all points stay. */
@@ -62,7 +64,8 @@ ff_status ff_sample_ellipsoid(ff_comm *comm, const ff_model *m, uint64_t seed, u
     FF_TRY(check_model(m->config));
     ff_ellipsoid e = ff_ellipsoid_random(seed, body);
     st = FF_NEW0(*out, 1);
-    if (st == FF_OK) st = (((*out)->name = ff_strdup("ellipsoid")) != NULL) ? ff_case_create(m, &(*out)->c) : FF_E_MEM;
+    if (st == FF_OK)
+        st = (((*out)->name = ff_strdup("ellipsoid")) != NULL) ? ff_case_create(m, &(*out)->c) : FF_E_MEM;
     if (st == FF_OK) st = ff_ellipsoid_mesh(&e, seed, body, splits, &mesh);
     if (st == FF_OK) {
         ff_random_direction(seed, (uint64_t)7 << 56 ^ draw, (*out)->c->global);

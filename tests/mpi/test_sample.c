@@ -75,7 +75,8 @@ static void same_rows(ff_mt *t, const ff_sample *all, const ff_sample *mine)
     FF_EXPECT_OK(t, ff_comm_allreduce(t->world, &total, 1, FF_SUM_I64));
     FF_EXPECT(t, total == all->n, "%lld targets, expected %lld", (long long)total, (long long)all->n);
     if (total != all->n) return;
-    FF_EXPECT(t, memcmp(all->truth + 5 * before, mine->truth, (size_t)(5 * n) * sizeof(double)) == 0, "truth");
+    FF_EXPECT(t, memcmp(all->truth + 5 * before, mine->truth, (size_t)(5 * n) * sizeof(double)) == 0,
+              "truth");
     FF_EXPECT(t, memcmp(all->weight + before, mine->weight, (size_t)n * sizeof(double)) == 0, "weights");
     const ff_source *a = &all->c->source[0], *b = &mine->c->source[0];
     int64_t begin = 0;
@@ -96,7 +97,8 @@ static void shares_are_those_of_one_rank(void **state)
     FF_EXPECT_OK(t, ff_model_random(json, 1, &model));
     for (int k = 0; k < 6; k++) {
         bool on_body = k < 4;
-        ff_sample_opts opts = {.faces = k % 2 == 1 ? 77 : 0, .targets = k == 5 ? 20 : 0, .inside = k >= 2, .seed = 9, .draw = 4};
+        ff_sample_opts opts = {
+            .faces = k % 2 == 1 ? 77 : 0, .targets = k == 5 ? 20 : 0, .inside = k >= 2, .seed = 9, .draw = 4};
         ff_sample *all = NULL, *mine = NULL;
         if (t->rank == 0) FF_EXPECT_OK(t, write_sample("s.h5", on_body));
         FF_EXPECT_OK(t, ff_comm_barrier(t->world));
@@ -112,7 +114,8 @@ static void shares_are_those_of_one_rank(void **state)
                 mu += all->c->source[0].mu[i];
             }
             /* the faces drawn stand for the whole area: 4 pi to 20 % for such an ellipsoid of volume 4 pi / 3 or more */
-            FF_EXPECT(t, opts.faces == 0 ? fabs(mu - area) < 1e-9 : mu > 3 * area && mu > 10, "measure %g of area %g", mu, area);
+            FF_EXPECT(t, opts.faces == 0 ? fabs(mu - area) < 1e-9 : mu > 3 * area && mu > 10,
+                      "measure %g of area %g", mu, area);
             for (int64_t i = 0; i < all->n; i++)
                 FF_EXPECT(t, isnan(all->truth[5 * i + 4]), "a field that the file lacks is known");
         }
@@ -134,7 +137,8 @@ static void what_is_missing_is_named(void **state)
     ff_sample *s = NULL;
     FF_EXPECT_OK(t, ff_model_random(json, 1, &model));
     FF_EXPECT(t, ff_sample_read(t->world, model, "none.h5", &opts, &s) == FF_E_INPUT, "a missing file");
-    FF_EXPECT(t, ff_sample_ellipsoid(t->world, model, 1, 1, 2, 1, &s) == FF_E_ARG, "a model that does not fit");
+    FF_EXPECT(t, ff_sample_ellipsoid(t->world, model, 1, 1, 2, 1, &s) == FF_E_ARG,
+              "a model that does not fit");
     FF_EXPECT(t, s == NULL, "something is left");
     ff_model_destroy(&model);
     ff_mt_verdict(t);
