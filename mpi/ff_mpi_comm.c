@@ -225,9 +225,11 @@ static void mpi_destroy(ff_comm *c)
     ff_free(c);
 }
 
+static ff_status mpi_split(ff_comm *c, int colour, ff_comm **out);
+
 static const ff_comm_ops mpi_ops = {"mpi",          mpi_barrier,   mpi_bcast,          mpi_allreduce,
                                     mpi_allgatherv, mpi_alltoallv, mpi_exchange_begin, mpi_exchange_end,
-                                    mpi_destroy};
+                                    mpi_split,      mpi_destroy};
 
 static ff_status row_create(MPI_Comm comm, ff_comm **out)
 {
@@ -254,6 +256,29 @@ done:
     return st;
 }
 
+/* Takes comm over, on success and on failure. Collective over comm: a rank without memory has no communicator to agree
+ * with, so ff_agree is of no use. */
+static ff_status adopt(MPI_Comm mine, ff_comm **out)
+{
+    (void)MPI_Comm_set_errhandler(mine, MPI_ERRORS_RETURN);
+    ff_status st = row_create(mine, out);
+    int64_t failed = st != FF_OK;
+    ff_status agreed =
+        check(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT64_T, MPI_MAX, mine), "MPI_Allreduce");
+    if (agreed == FF_OK && failed == 0) return FF_OK;
+    if (*out == NULL) (void)MPI_Comm_free(&mine);
+    ff_comm_destroy(out);
+    if (agreed != FF_OK) return agreed;
+    return ff_fail(FF_E_MEM, "MPI: another rank has no memory left for a communicator");
+}
+
+static ff_status mpi_split(ff_comm *c, int colour, ff_comm **out)
+{
+    MPI_Comm mine = MPI_COMM_NULL;
+    FF_TRY(check(MPI_Comm_split(row_of(c)->comm, colour, c->rank, &mine), "MPI_Comm_split"));
+    return adopt(mine, out);
+}
+
 ff_status ff_mpi_comm_create(MPI_Comm comm, ff_comm **out)
 {
     *out = NULL;
@@ -264,16 +289,7 @@ ff_status ff_mpi_comm_create(MPI_Comm comm, ff_comm **out)
                        up ? "comm is MPI_COMM_NULL" : "MPI is not initialised");
     MPI_Comm mine = MPI_COMM_NULL;
     FF_TRY(check(MPI_Comm_dup(comm, &mine), "MPI_Comm_dup"));
-    (void)MPI_Comm_set_errhandler(mine, MPI_ERRORS_RETURN);
-    ff_status st = row_create(mine, out);
-    int64_t failed = st != FF_OK; /* not ff_agree: a rank without memory has no communicator to agree with */
-    ff_status agreed =
-        check(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT64_T, MPI_MAX, mine), "MPI_Allreduce");
-    if (agreed == FF_OK && failed == 0) return FF_OK;
-    if (*out == NULL) (void)MPI_Comm_free(&mine);
-    ff_comm_destroy(out);
-    if (agreed != FF_OK) return agreed;
-    return ff_fail(FF_E_MEM, "ff_mpi_comm_create: another rank has no memory left");
+    return adopt(mine, out);
 }
 
 void ff_mpi_comm_destroy(ff_comm **comm)

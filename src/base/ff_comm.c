@@ -56,6 +56,13 @@ static ff_status self_exchange_end(ff_comm *c, ff_request **req)
     return FF_OK;
 }
 
+static ff_status self_split(ff_comm *c, int colour, ff_comm **out)
+{
+    (void)colour;
+    *out = c;
+    return FF_OK;
+}
+
 static void self_destroy(ff_comm *c)
 {
     (void)c;
@@ -63,7 +70,7 @@ static void self_destroy(ff_comm *c)
 
 static const ff_comm_ops self_ops = {"self",          self_barrier,   self_bcast,          self_allreduce,
                                      self_allgatherv, self_alltoallv, self_exchange_begin, self_exchange_end,
-                                     self_destroy};
+                                     self_split,      self_destroy};
 static ff_comm self_comm = {&self_ops, 0, 1, NULL};
 
 ff_comm *ff_comm_self(void)
@@ -84,6 +91,12 @@ int ff_comm_rank(const ff_comm *comm)
 int ff_comm_size(const ff_comm *comm)
 {
     return comm->size;
+}
+
+ff_status ff_comm_split(ff_comm *c, int colour, ff_comm **out)
+{
+    *out = NULL;
+    return c->ops->split(c, colour, out);
 }
 
 ff_status ff_comm_barrier(ff_comm *c)

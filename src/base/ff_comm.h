@@ -41,6 +41,7 @@ typedef struct ff_comm_ops {
     ff_status (*exchange_begin)(ff_comm *, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,
                                 ff_request **);
     ff_status (*exchange_end)(ff_comm *, ff_request **);
+    ff_status (*split)(ff_comm *, int colour, ff_comm **out);
     void (*destroy)(ff_comm *);
 } ff_comm_ops;
 
@@ -73,6 +74,9 @@ ff_status ff_comm_alltoall_counts(ff_comm *c, const size_t *send_bytes, size_t *
 ff_status ff_comm_exchange_begin(ff_comm *c, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,
                                  ff_request **out);
 ff_status ff_comm_exchange_end(ff_comm *c, ff_request **req); /* NULL request is fine */
+
+/* The ranks of equal colour (>= 0) as a communicator of their own, in the order they have here; ff_comm_destroy. */
+ff_status ff_comm_split(ff_comm *c, int colour, ff_comm **out);
 
 /* The same status on all ranks: FF_OK if all are, else code and text of the lowest failing rank. */
 ff_status ff_agree(ff_comm *c, ff_status mine);

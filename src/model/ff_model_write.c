@@ -80,7 +80,8 @@ ff_status ff_model_put(ff_h5 *f, const ff_model *m, float *const *values, const 
     FF_TRY(ff_h5_group(f, "/weights"));
     FF_TRY(put_tensor(f, area_name, 0, NULL, &area));
     for (int i = 0; i < m->n_tensors; i++)
-        FF_TRY(put_tensor(f, m->tensor[i].name, m->tensor[i].n_dim, m->tensor[i].shape, value_of(m, values, i)));
+        FF_TRY(
+            put_tensor(f, m->tensor[i].name, m->tensor[i].n_dim, m->tensor[i].shape, value_of(m, values, i)));
     return FF_OK;
 }
 

@@ -70,8 +70,10 @@ enum { N_INTEGERS = 5, N_REALS = 5 };
 
 static void pack(const ff_train_state *s, int64_t *i, double *r)
 {
-    const int64_t integers[N_INTEGERS] = {s->step, s->seed, s->optim->step, s->optim->skipped, s->schedule.bad};
-    const double reals[N_REALS] = {s->schedule.scale, s->schedule.best, s->schedule.smooth, s->best, s->elapsed_s};
+    const int64_t integers[N_INTEGERS] = {s->step, s->seed, s->optim->step, s->optim->skipped,
+                                          s->schedule.bad};
+    const double reals[N_REALS] = {s->schedule.scale, s->schedule.best, s->schedule.smooth, s->best,
+                                   s->elapsed_s};
     memcpy(i, integers, sizeof integers);
     memcpy(r, reals, sizeof reals);
 }
@@ -195,8 +197,8 @@ static ff_status get_arrays(const ff_h5 *f, const ff_model *m, ff_optim *o)
             if (set[t] == NULL) continue;
             ff_model_dataset_name(path, sizeof path, group_name[k], m->tensor[t].name);
             if (!ff_h5_exists(f, path))
-                return ff_fail(FF_E_INPUT, "%s: no %s; the checkpoint was made with another optimiser", ff_h5_path(f),
-                               path);
+                return ff_fail(FF_E_INPUT, "%s: no %s; the checkpoint was made with another optimiser",
+                               ff_h5_path(f), path);
             FF_TRY(ff_h5_shape_of(f, path, &shape));
             if (shape.dim[0] != m->tensor[t].n)
                 return ff_fail(FF_E_INPUT, "%s: %s has %lld values, expected %lld", ff_h5_path(f), path,
@@ -207,7 +209,8 @@ static ff_status get_arrays(const ff_h5 *f, const ff_model *m, ff_optim *o)
     return FF_OK;
 }
 
-static ff_status compare_text(const ff_h5 *f, const char *object, const char *attr, const char *want, const char *what)
+static ff_status compare_text(const ff_h5 *f, const char *object, const char *attr, const char *want,
+                              const char *what)
 {
     char *have = NULL;
     FF_TRY(ff_h5_attr_read_text(f, object, attr, &have));

@@ -12,10 +12,10 @@
 typedef struct ff_train_state {
     ff_optim *optim; /* owned by the caller */
     ff_schedule_state schedule;
-    int64_t step;      /* batches done: with the seed it fixes which samples and faces come next */
+    int64_t step; /* batches done: with the seed it fixes which samples and faces come next */
     int64_t seed;
-    double best;       /* smallest validation loss so far; HUGE_VAL */
-    double elapsed_s;  /* over all parts of the training */
+    double best;      /* smallest validation loss so far; HUGE_VAL */
+    double elapsed_s; /* over all parts of the training */
 } ff_train_state;
 
 /* Writes folder/step_N.h5 (rank 0) and removes all but the last two. deck: text of the resolved options.

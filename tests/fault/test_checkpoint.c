@@ -24,7 +24,8 @@ enum { SEED = 21 };
 static char scratch[64];
 
 static const char *const json =
-    "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0}, \"boundary_source_data_ranks\": {\"bo/dy\": {}}, "
+    "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0}, \"boundary_source_data_ranks\": "
+    "{\"bo/dy\": {}}, "
     "\"reference_length_names\": [\"L\"], \"reference_area\": 1.5, \"n_communication_hyperlayers\": 1, "
     "\"n_latent_scalars\": 2, \"n_latent_vectors\": 1, \"hidden_layer_sizes\": [8, 5]}";
 
@@ -81,7 +82,8 @@ static void same(const run *a, const run *b)
         assert_memory_equal(a->m->tensor[i].value, b->m->tensor[i].value, n);
         assert_memory_equal(a->s.optim->first[i], b->s.optim->first[i], n);
         assert_memory_equal(a->s.optim->ema[i], b->s.optim->ema[i], n);
-        if (a->s.optim->second[i] != NULL) assert_memory_equal(a->s.optim->second[i], b->s.optim->second[i], n);
+        if (a->s.optim->second[i] != NULL)
+            assert_memory_equal(a->s.optim->second[i], b->s.optim->second[i], n);
     }
 }
 
@@ -131,7 +133,8 @@ static void what_goes_in_comes_back(void **state)
     same(&a, &b);
     ff_model *read = NULL; /* a model file as well */
     assert_int_equal(ff_model_read(ff_comm_self(), "step_0000000004.h5", &read), FF_OK);
-    assert_memory_equal(read->tensor[0].value, a.m->tensor[0].value, (size_t)a.m->tensor[0].n * sizeof(float));
+    assert_memory_equal(read->tensor[0].value, a.m->tensor[0].value,
+                        (size_t)a.m->tensor[0].n * sizeof(float));
     assert_string_equal(read->tensor[0].name, a.m->tensor[0].name);
     ff_model_destroy(&read);
     clear();

@@ -194,6 +194,26 @@ static void part_of_the_world(void **state)
     ff_mt_verdict(t);
 }
 
+/* Groups of at most two neighbours: ranks inside in their order, sums stay inside. */
+static void split_into_groups(void **state)
+{
+    ff_mt *t = *state;
+    ff_comm *group = NULL;
+    FF_EXPECT_OK(t, ff_comm_split(t->world, t->rank / 2, &group));
+    if (!ff_mt_good(t)) {
+        ff_mt_verdict(t);
+        return;
+    }
+    int64_t sum = t->rank, first = t->rank - t->rank % 2;
+    int want = first + 1 < t->size ? 2 : 1;
+    FF_EXPECT_OK(t, ff_comm_allreduce(group, &sum, 1, FF_SUM_I64));
+    FF_EXPECT(t, ff_comm_size(group) == want && ff_comm_rank(group) == t->rank % 2, "group of %d",
+              ff_comm_size(group));
+    FF_EXPECT(t, sum == (want == 2 ? 2 * first + 1 : first), "sum %lld", (long long)sum);
+    ff_comm_destroy(&group);
+    ff_mt_verdict(t);
+}
+
 static int small_pieces(void **state)
 {
     ff_mpi_comm_set_piece(ff_mt_state.world, 24);
@@ -221,6 +241,7 @@ static const struct CMUnitTest tests[] = {
     FF_MT(errors_come_back),
     FF_MT(bad_arguments),
     FF_MT(part_of_the_world),
+    FF_MT(split_into_groups),
     CUT(reductions),
     CUT(broadcast_from_each_root),
     CUT(gathers),
