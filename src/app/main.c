@@ -54,7 +54,8 @@ static const ff_verb verbs[] = {
      false,
      cmd_info},
     {{FF_VERB_CONVERT, "convert", "IN OUT", "convert between mesh formats",
-      "Reads a mesh and writes it in the format that OUT's name says: .vtkhdf, .vtp, .h5, .stl, .obj."},
+      "Reads a mesh and writes it in the format that OUT's name says: .vtkhdf, .vtp, .h5, .stl, .obj, .msh, "
+      ".su2."},
      "file",
      2,
      2,

@@ -37,7 +37,7 @@ const ff_option ff_options[] = {
      .verbs = WRITES,
      .help =
          "Result file; its format follows its name: predict .vtkhdf, .vtp, .h5; check and convert also .stl, "
-         ".obj."},
+         ".obj, .msh, .su2."},
     {.key = "case",
      .type = FF_OPT_STRING,
      .verbs = PLAN | BENCH,

@@ -2,14 +2,12 @@
 
 #include "ff_io.h"
 #include "ff_mem.h"
+#include "ff_mesh_write_impl.h"
 #include "ff_result.h"
-#include "ff_text.h"
 
 #include <math.h>
 #include <string.h>
 #include <strings.h>
-
-enum { CHUNK_BYTES = 1 << 20 };
 
 /* ---- STL ---- */
 
@@ -41,7 +39,7 @@ static ff_status stl_write(const ff_mesh *m, FILE *f, const char *path)
 {
     ff_status st = FF_OK;
     ff_mesh *t = NULL;
-    int64_t *parent = NULL, per_chunk = CHUNK_BYTES / STL_FACET;
+    int64_t *parent = NULL, per_chunk = FF_WRITE_CHUNK / STL_FACET;
     char header[STL_HEADER + 4] = "farfield binary STL", *chunk = NULL;
     FF_GO(ff_mesh_triangulate(m, &t, &parent));
     if (t->n_cells > (int64_t)UINT32_MAX) {
@@ -67,8 +65,7 @@ done:
 
 /* ---- OBJ ---- */
 
-/* Text goes out in chunks, so that memory does not grow with the file. */
-static ff_status obj_flush(ff_text *t, FILE *f, const char *path, int64_t limit)
+ff_status ff_write_text(ff_text *t, FILE *f, const char *path, int64_t limit)
 {
     FF_TRY(ff_text_status(t));
     if (t->n < limit || t->n == 0) return FF_OK;
@@ -95,7 +92,7 @@ static ff_status obj_write(const ff_mesh *m, FILE *f, const char *path)
     for (int64_t p = 0; p < m->n_points; p++) {
         const double *x = m->points + 3 * p;
         ff_text_add(&t, "v %.*g %.*g %.*g\n", digits, x[0], digits, x[1], digits, x[2]);
-        FF_GO(obj_flush(&t, f, path, CHUNK_BYTES));
+        FF_GO(ff_write_text(&t, f, path, FF_WRITE_CHUNK));
     }
     for (int64_t c = 0; c < m->n_cells; c++) {
         int64_t n, at = ff_mesh_cell(m, c, &n);
@@ -106,9 +103,9 @@ static ff_status obj_write(const ff_mesh *m, FILE *f, const char *path)
         ff_text_put(&t, m->dim == 2 ? "l" : "f", 1);
         for (int64_t i = at; i < at + n; i++) ff_text_add(&t, " %lld", (long long)m->cell_pts[i] + 1);
         ff_text_put(&t, "\n", 1);
-        FF_GO(obj_flush(&t, f, path, CHUNK_BYTES));
+        FF_GO(ff_write_text(&t, f, path, FF_WRITE_CHUNK));
     }
-    st = obj_flush(&t, f, path, 0);
+    st = ff_write_text(&t, f, path, 0);
 done:
     ff_text_free(&t);
     return st;
@@ -121,7 +118,8 @@ typedef ff_status writer(const ff_mesh *m, FILE *f, const char *path);
 static const struct {
     const char *ext;
     writer *write; /* NULL: a result file without results */
-} formats[] = {{".vtkhdf", NULL}, {".vtp", NULL}, {".h5", NULL}, {".stl", stl_write}, {".obj", obj_write}};
+} formats[] = {{".vtkhdf", NULL},   {".vtp", NULL},          {".h5", NULL},         {".stl", stl_write},
+               {".obj", obj_write}, {".msh", ff_write_gmsh}, {".su2", ff_write_su2}};
 
 static int format_of(const char *path)
 {
@@ -136,7 +134,8 @@ static int format_of(const char *path)
 ff_status ff_mesh_can_write(const char *path)
 {
     if (format_of(path) >= 0) return FF_OK;
-    return ff_fail(FF_E_ARG, "%s: no format of this name is written; use .vtkhdf, .vtp, .h5, .stl or .obj",
+    return ff_fail(FF_E_ARG,
+                   "%s: no format of this name is written; use .vtkhdf, .vtp, .h5, .stl, .obj, .msh or .su2",
                    path);
 }
 

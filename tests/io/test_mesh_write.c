@@ -16,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const format[] = {"vtkhdf", "vtp", "h5", "stl", "obj"};
+static const char *const format[] = {"vtkhdf", "vtp", "h5", "stl", "obj", "msh", "su2"};
+enum { N_FORMATS = sizeof format / sizeof *format };
 
 static ff_mesh *body(void)
 {
@@ -52,7 +53,7 @@ static void triangles_come_back(void **state)
 {
     (void)state;
     ff_mesh *m = body();
-    for (int f = 0; f < 5; f++) {
+    for (int f = 0; f < N_FORMATS; f++) {
         char path[40];
         (void)snprintf(path, sizeof path, "mesh_write.%s", format[f]);
         assert_int_equal(ff_mesh_can_write(path), FF_OK);
@@ -109,6 +110,56 @@ static void polygons_patches_and_doubles_survive_obj(void **state)
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
+/* A quadrilateral, a concave pentagon and two triangles in patches a, b, a: elements of at most four corners. */
+static void formats_of_volume_meshes(void **state)
+{
+    (void)state;
+    const double third = 1.0 / 3;
+    const double p[] = {0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 1, third, 3, 0, 0, 3, 3, 0, 2, 0.5, 0, 9, 9, 9};
+    const int64_t c[] = {0, 1, 2, 3, 1, 4, 5, 2, 6, 0, 1, 3, 3, 1, 2}, off[] = {0, 4, 9, 12, 15};
+    const int32_t patch[] = {0, 1, 0, 1};
+    static const char *const su2_names[] = {"the_left", "the___right_"}, *const names[] = {"the left",
+                                                                                          "the % right="};
+    ff_mesh *m = NULL, *r = NULL;
+    ff_read_opts opts = FF_READ_OPTS_INIT;
+    ff_mesh_stats s, s_r;
+    assert_int_equal(ff_mesh_create(&m), FF_OK);
+    m->n_points = 8, m->n_cells = 4, m->n_patches = 2;
+    assert_int_equal(FF_NEW(m->points, 24), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_pts, 15), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_off, 5), FF_OK);
+    assert_int_equal(FF_NEW(m->patch_name, 2), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_patch, 4), FF_OK);
+    memcpy(m->points, p, sizeof p);
+    memcpy(m->cell_pts, c, sizeof c);
+    memcpy(m->cell_off, off, sizeof off);
+    memcpy(m->cell_patch, patch, sizeof patch);
+    for (int i = 0; i < 2; i++) m->patch_name[i] = ff_strdup(names[i]);
+    assert_int_equal(ff_mesh_finish(m, "test", &opts), FF_OK);
+    assert_int_equal(ff_mesh_measure(m, &s), FF_OK);
+    for (int f = 5; f < N_FORMATS; f++) {
+        const char *path = f == 5 ? "volume.msh" : "volume.su2";
+        assert_int_equal(ff_mesh_write(m, path), FF_OK);
+        r = read_back(path);
+        assert_int_equal(r->n_points, 8);
+        assert_memory_equal(r->points, p, sizeof p); /* all digits, also of the point no cell uses */
+        assert_int_equal(r->n_cells, 1 + 3 + 1 + 1);
+        assert_int_equal(r->n_patches, 2);
+        for (int i = 0; i < 2; i++) assert_string_equal(r->patch_name[i], f == 5 ? names[i] : su2_names[i]);
+        int64_t n, at = ff_mesh_cell(r, 0, &n);
+        assert_int_equal(n, 4);
+        assert_memory_equal(r->cell_pts + at, c, 4 * sizeof *c);
+        at = ff_mesh_cell(r, f == 5 ? 4 : 1, &n); /* SU2 holds patch after patch */
+        assert_memory_equal(r->cell_pts + at, c + 9, 3 * sizeof *c);
+        assert_int_equal(ff_mesh_measure(r, &s_r), FF_OK);
+        assert_true(fabs(s_r.area - s.area) <= 1e-15 * s.area); /* the pentagon is flat: rounding of a sum */
+        ff_mesh_destroy(&r);
+        assert_int_equal(unlink(path), 0);
+    }
+    ff_mesh_destroy(&m);
+    assert_int_equal(ff_mem_blocks(), 0);
+}
+
 static void curves_are_lines(void **state)
 {
     (void)state;
@@ -123,18 +174,21 @@ static void curves_are_lines(void **state)
     memcpy(m->points, p, sizeof p);
     memcpy(m->cell_pts, c, sizeof c);
     assert_int_equal(ff_mesh_finish(m, "test", &opts), FF_OK);
-    assert_int_equal(ff_mesh_write(m, "curve.obj"), FF_OK);
-    r = read_back("curve.obj");
-    assert_int_equal(r->dim, 2);
-    assert_same_corners(m, r);
+    static const char *const files[] = {"curve.obj", "curve.msh", "curve.su2"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ff_mesh_write(m, files[i]), FF_OK);
+        r = read_back(files[i]);
+        assert_int_equal(r->dim, 2);
+        assert_same_corners(m, r);
+        ff_mesh_destroy(&r);
+        assert_int_equal(unlink(files[i]), 0);
+    }
     ff_error_clear();
     assert_int_equal(ff_mesh_write(m, "curve.stl"), FF_E_ARG);
     assert_int_not_equal(access("curve.stl", F_OK), 0);
     ff_error_clear();
     assert_int_equal(ff_mesh_can_write("curve"), FF_E_ARG);
     ff_mesh_destroy(&m);
-    ff_mesh_destroy(&r);
-    assert_int_equal(unlink("curve.obj"), 0);
 }
 
 /* kind 0: the n-th allocation fails, 1: the n-th write. Afterwards neither the file nor its .tmp is there. */
@@ -144,7 +198,7 @@ static void failures_leave_no_file(void **state)
     ff_mesh *m = body();
     size_t before = ff_mem_blocks();
     for (int kind = 0; kind < 2; kind++)
-        for (int f = 0; f < 5; f++) {
+        for (int f = 0; f < N_FORMATS; f++) {
             char path[40], tmp[48];
             bool fired = true;
             int64_t n = 0;
@@ -180,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(triangles_come_back),
         cmocka_unit_test(polygons_patches_and_doubles_survive_obj),
+        cmocka_unit_test(formats_of_volume_meshes),
         cmocka_unit_test(curves_are_lines),
         cmocka_unit_test(failures_leave_no_file),
     };

@@ -104,6 +104,23 @@ class Warnings(ref.Case):
         self.assertIn("no surface elements; the boundary of 1 volume elements is the surface", self.info("v.msh", msh))
 
 
+class RoundTrips(ref.Case):
+    def test_elements_and_patches_come_back(self):
+        for name in ("triangular-aerofoil.msh.gz", "bend_A1_105.bdf", "3D_chtPinArray_coarse.su2.gz", "multibody.stl"):
+            for ext in (".msh", ".su2"):
+                with self.subTest(name + ext):
+                    source, back = ref.shared("meshes", name), self.path("back" + ext)
+                    self.ok("convert", source, back, "--force")
+                    want = json.loads(self.ok("info", "--json", source).out)
+                    got = json.loads(self.ok("info", "--json", back).out)
+                    for key in ("points", "cells", "triangles", "duplicate_points", "unused_points", "open_edges", "box"):
+                        self.assertEqual(got[key], want[key], key)
+                    self.assertEqual([(p["name"].replace(" ", "_"), p["cells"]) for p in got["patches"]],
+                                     [(p["name"].replace(" ", "_"), p["cells"]) for p in want["patches"]])
+                    # the order of cells may change, and with it the rounding of their sum
+                    self.assertLess(abs(got["area"] / want["area"] - 1), 1e-14)
+
+
 class Ranks(ref.Case):
     def test_figures_do_not_know_the_ranks(self):
         for name in ("fmm_grid2.msh", "bend_A1_105.bdf", "3D_chtPinArray_coarse.su2.gz"):
