@@ -313,11 +313,11 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *info, vo
     return l->st == FF_OK ? 0 : -1;
 }
 
-ff_status ff_h5_list(const ff_h5 *f, const char *group, char ***names, int *n)
+static ff_status list_by(const ff_h5 *f, const char *group, H5_index_t index, char ***names, int *n)
 {
     name_list l = {0};
     hsize_t at = 0;
-    if (H5Literate_by_name(f->id, group, H5_INDEX_NAME, H5_ITER_INC, &at, add_name, &l, H5P_DEFAULT) < 0 &&
+    if (H5Literate_by_name(f->id, group, index, H5_ITER_INC, &at, add_name, &l, H5P_DEFAULT) < 0 &&
         l.st == FF_OK)
         l.st = ff_h5_fail(f, FF_E_INPUT, group, "cannot be listed");
     int32_t count = 0;
@@ -326,6 +326,24 @@ ff_status ff_h5_list(const ff_h5 *f, const char *group, char ***names, int *n)
     *names = l.name;
     *n = l.st == FF_OK ? (int)count : 0;
     return l.st;
+}
+
+ff_status ff_h5_list(const ff_h5 *f, const char *group, char ***names, int *n)
+{
+    return list_by(f, group, H5_INDEX_NAME, names, n);
+}
+
+ff_status ff_h5_list_created(const ff_h5 *f, const char *group, char ***names, int *n)
+{
+    unsigned flags = 0;
+    hid_t g = H5Gopen2(f->id, group, H5P_DEFAULT);
+    hid_t plist = g >= 0 ? H5Gget_create_plist(g) : H5I_INVALID_HID;
+    if (plist >= 0) (void)H5Pget_link_creation_order(plist, &flags);
+    if (plist >= 0) (void)H5Pclose(plist);
+    if (g >= 0) (void)H5Gclose(g);
+    (void)H5Eclear2(H5E_DEFAULT);
+    return list_by(f, group, (flags & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, names,
+                   n);
 }
 
 void ff_h5_names_free(char ***names, int n)

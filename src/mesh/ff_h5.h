@@ -49,6 +49,8 @@ bool ff_h5_attr_exists(const ff_h5 *f, const char *object, const char *attr);
 /* Names of a group's links in ascending order; names and list owned by the caller, freed with
  * ff_h5_names_free. */
 ff_status ff_h5_list(const ff_h5 *f, const char *group, char ***names, int *n);
+/* The same in order of creation where the file keeps it (CGNS does). */
+ff_status ff_h5_list_created(const ff_h5 *f, const char *group, char ***names, int *n);
 void ff_h5_names_free(char ***names, int n);
 ff_status ff_h5_shape_of(const ff_h5 *f, const char *dataset, ff_h5_shape *out);
 

@@ -1,6 +1,7 @@
 #include "ff_mesh_dist.h"
 
 #include "ff_bytes.h"
+#include "ff_cgns.h"
 #include "ff_foam.h"
 #include "ff_mem.h"
 #include "ff_sort.h"
@@ -212,6 +213,7 @@ static ff_status choose_route(const char *path, int64_t *way, int64_t *n)
     ff_bytes *b = NULL;
     const unsigned char *head;
     size_t got;
+    bool cgns = false;
     ff_status st;
     *way = ROUTE_WHOLE;
     FF_GO(ff_mesh_check_name(path));
@@ -219,9 +221,11 @@ static ff_status choose_route(const char *path, int64_t *way, int64_t *n)
     FF_GO(ff_stl_probe(path, &stl, n));
     FF_GO(ff_bytes_open(path, &b));
     FF_GO(ff_bytes_peek(b, 8, &head, &got));
+    bool hdf5 = got == 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
+    if (hdf5) FF_GO(ff_cgns_probe(path, &cgns));
     if (stl && *n > 0)
         *way = ROUTE_STL;
-    else if (got == 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0)
+    else if (hdf5 && !cgns)
         *way = ROUTE_HDF5;
 done:
     ff_bytes_close(&b);

@@ -1,5 +1,6 @@
 /* ff_mesh_read: which reader a file needs, by its content, then by its name. */
 #include "ff_bytes.h"
+#include "ff_cgns.h"
 #include "ff_foam.h"
 #include "ff_gmsh.h"
 #include "ff_log.h"
@@ -15,7 +16,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define SUPPORTED "supported: STL, OBJ, PLY, VTP, Gmsh, Nastran, SU2 (each also .gz) and VTKHDF PolyData"
+#define SUPPORTED                                                                                            \
+    "supported: STL, OBJ, PLY, VTP, Gmsh, Nastran, SU2 (each also .gz), CGNS, OpenFOAM and VTKHDF"
 
 typedef ff_status reader(const char *path, const ff_read_opts *opts, ff_mesh **out);
 
@@ -28,8 +30,16 @@ typedef struct rule {
     bool no_mesh;
 } rule;
 
+/* VTKHDF, our own plain files, or CGNS. */
+static ff_status hdf5_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
+{
+    bool cgns = false;
+    FF_TRY(ff_cgns_probe(path, &cgns));
+    return cgns ? ff_cgns_read(path, opts, out) : ff_vtkhdf_read(path, opts, out);
+}
+
 static const rule by_content[] = {
-    {"\x89HDF\r\n\x1a\n", ff_vtkhdf_read, "HDF5", false},
+    {"\x89HDF\r\n\x1a\n", hdf5_read, "HDF5", false},
     {"ply\n", ff_ply_read, "PLY", false},
     {"ply\r", ff_ply_read, "PLY", false},
     {"<?xml", ff_vtp_read, "VTP", false},
@@ -47,7 +57,9 @@ static const rule by_content[] = {
     {"# vtk DataFile", NULL, "legacy VTK", false},
     {"$MeshFormat", ff_gmsh_read, "Gmsh", false},
     {"$NOD\n", ff_gmsh_read, "Gmsh", false},
-    {"@(#)ADF", NULL, "CGNS in an ADF container", false},
+    {"\xC0\xA8\xA3\xA9"
+     "ADF",
+     ff_cgns_read, "CGNS", false},
     {"NDIME", ff_su2_read, "SU2", false},
     {"NZONE", ff_su2_read, "SU2", false},
 };
@@ -60,7 +72,7 @@ static const rule by_name[] = {
     {".vtkhdf", NULL, "not HDF5", true},
     {".hdf", NULL, "not HDF5", true},
     {".h5", NULL, "not HDF5", true},
-    {".cgns", NULL, "CGNS", false},
+    {".cgns", ff_cgns_read, "CGNS", false},
     {".msh", ff_gmsh_read, "Gmsh", false},
     {".su2", ff_su2_read, "SU2", false},
     {".bdf", ff_nastran_read, "Nastran", false},
@@ -153,7 +165,8 @@ static ff_status refuse(const char *path, const rule *r)
 /* Content and name say different things: the content decides, but the reader of the message should know. */
 static void warn_of_name(const char *path, const rule *found, const rule *named)
 {
-    if (named == NULL || named->no_mesh || strcmp(found->what, named->what) == 0) return;
+    if (named == NULL || named->no_mesh || found->read == hdf5_read || strcmp(found->what, named->what) == 0)
+        return;
     ff_warn("%s: this is a file of format %s, not %s as its name says; read as %s", path, found->what,
             named->what, found->what);
 }
@@ -187,7 +200,7 @@ static ff_status choose(const char *path, reader **read)
         st = refuse(path, r);
         goto done;
     }
-    if (r->read == ff_vtkhdf_read && ff_bytes_size(b) < 0)
+    if (r->read == hdf5_read && ff_bytes_size(b) < 0)
         st = ff_fail(FF_E_UNSUPPORTED, "%s: is gzip-compressed HDF5; decompress it first", path);
     if (st == FF_OK) warn_of_name(path, r, name_rule);
     *read = r->read;

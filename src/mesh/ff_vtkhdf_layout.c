@@ -44,13 +44,9 @@ static ff_status check_version(const ff_h5 *f)
 static ff_status check_type(const ff_h5 *f)
 {
     char *type = NULL;
-    if (!ff_h5_exists(f, "/VTKHDF")) {
-        if (ff_h5_exists(f, "/CGNSLibraryVersion"))
-            return ff_fail(FF_E_UNSUPPORTED,
-                           "%s: this is a CGNS file, which is not read yet; expected VTKHDF", ff_h5_path(f));
-        return ff_fail(FF_E_INPUT, "%s: an HDF5 file without group /VTKHDF, expected VTKHDF PolyData",
+    if (!ff_h5_exists(f, "/VTKHDF"))
+        return ff_fail(FF_E_INPUT, "%s: an HDF5 file without group /VTKHDF, expected VTKHDF PolyData or CGNS",
                        ff_h5_path(f));
-    }
     FF_TRY(ff_h5_attr_read_text(f, "/VTKHDF", "Type", &type));
     ff_status st = FF_OK;
     if (strcmp(type, "PolyData") != 0)

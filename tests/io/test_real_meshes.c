@@ -8,11 +8,18 @@
 
 #define FOLDER FF_SOURCE_DIR "/../shared/meshes/"
 
+#ifdef FF_HAVE_CGNS
+enum { N_FILES = 19 };
+#else
+enum { N_FILES = 18 }; /* without the CGNS file in an ADF container */
+#endif
+
 static bool is_ours(const char *file)
 {
+    if (strcmp(file, "cylinder3D.cgns") == 0) return N_FILES == 19;
     return strstr(file, ".stl") != NULL || strstr(file, ".STL") != NULL || strstr(file, ".obj") != NULL ||
            strstr(file, ".ply") != NULL || strcmp(file, "tank3D") == 0 || strstr(file, ".msh") != NULL ||
-           strstr(file, ".bdf") != NULL || strstr(file, ".su2") != NULL;
+           strstr(file, ".bdf") != NULL || strstr(file, ".su2") != NULL || strstr(file, ".cgns") != NULL;
 }
 
 /* Splits a line at commas in place; the last column takes the rest. */
@@ -176,7 +183,7 @@ static void figures_agree(void **state)
         n++;
     }
     (void)fclose(csv);
-    assert_int_equal(n, 17);
+    assert_int_equal(n, N_FILES);
     assert_int_equal(ff_mem_blocks(), 0);
 }
 

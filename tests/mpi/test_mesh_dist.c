@@ -202,6 +202,27 @@ static void text_formats(void **state)
 }
 
 /* Three parts, the second without cells, polygons of three sizes, a field of each kind, two unused points. */
+/* Two OpenFOAM cells, CGNS zones (HDF5, which all ranks could open, and ADF): rank 0 reads them. */
+static void solver_formats(void **state)
+{
+    ff_mt *t = *state;
+    static const char *const paths[] = {
+        "data/polyMesh",
+        "fuzz/corpus/cgns/sections_hdf5",
+        "fuzz/corpus/cgns/structured_hdf5",
+#ifdef FF_HAVE_CGNS
+        "fuzz/corpus/cgns/sections_adf",
+        "fuzz/corpus/cgns/ngon_adf",
+#endif
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char path[1024];
+        (void)snprintf(path, sizeof path, FF_SOURCE_DIR "/tests/%s", paths[i]);
+        compare(t, path);
+    }
+    ff_mt_verdict(t);
+}
+
 static void put_parts(ff_mt *t, const char *path)
 {
     static const int64_t points[] = {6, 1, 5}, cells[] = {4, 0, 3}, ids[] = {14, 0, 9}, zeros[3] = {0};
@@ -472,6 +493,7 @@ static void end(void **state)
 static const struct CMUnitTest tests[] = {FF_MT(begin),
                                           FF_MT(binary_stl),
                                           FF_MT(text_formats),
+                                          FF_MT(solver_formats),
                                           FF_MT(vtkhdf_parts),
                                           FF_MT(results_do_not_know_the_ranks),
                                           FF_MT(clouds),

@@ -7,7 +7,7 @@ import unittest
 
 import ff_ref as ref
 
-SUFFIXES = (".stl", ".obj", ".ply", ".vtp", ".vtkhdf", ".msh", ".su2", ".bdf")
+SUFFIXES = (".stl", ".obj", ".ply", ".vtp", ".vtkhdf", ".msh", ".su2", ".bdf", ".cgns")
 NAMED = ("tank3D", "cgnslib_vers-4400.cgns", "cylinder3D.cgns", "triangular-aerofoil.msh.gz", "fmm_grid2.msh",
          "bend_A1_105.bdf", "3D_chtPinArray_coarse.su2.gz")
 # The polygon of this file is concave: a fan from its first corner, as in the table, gives a wrong area.
@@ -38,6 +38,8 @@ class Meshes(ref.Case):
                     self.assertRegex(r.err, r"line \d+")  # its header and rows disagree
                     seen += 1
                     continue
+                if "built without libcgns" in r.err:
+                    continue
                 self.assertEqual(r.code, 0, r.err)
                 got = json.loads(r.out)
                 for key, column in (("points", "points"), ("cells", "cells"), ("triangles", "triangles_after_fan"),
@@ -56,7 +58,7 @@ class Meshes(ref.Case):
                 if name in NAMED:
                     self.assertEqual({p["name"]: p["cells"] for p in got["patches"]}, patches[name])
                 seen += 1
-        self.assertGreaterEqual(seen, 18)
+        self.assertGreaterEqual(seen, 19)
         self.assertTrue(extra)
 
     def test_check_finds_the_defects(self):
