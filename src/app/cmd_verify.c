@@ -1,4 +1,5 @@
 #include "verify.h"
+#include "verify_head.h"
 #include "verify_scatter.h"
 
 #include <math.h>
@@ -167,8 +168,7 @@ static ff_status verify_file(verify *v, const char *path)
     case FF_GOLDEN_SCATTER:
         return verify_scatter(v, path);
     case FF_GOLDEN_HEAD:
-        verify_note(v, "embedding head", "not built yet");
-        return FF_OK;
+        return verify_head(v, path);
     default:
         return ff_fail(FF_E_INPUT, "%s: no golden file: attribute config_json is missing", path);
     }

@@ -293,6 +293,21 @@ bool ff_h5_attr_exists(const ff_h5 *f, const char *object, const char *attr)
     return there;
 }
 
+int64_t ff_h5_attr_count(const ff_h5 *f, const char *object, const char *attr)
+{
+    if (!ff_h5_attr_exists(f, object, attr)) return 0;
+    hid_t a = H5Aopen_by_name(f->id, object, attr, H5P_DEFAULT, H5P_DEFAULT);
+    if (a < 0) {
+        (void)H5Eclear2(H5E_DEFAULT);
+        return 0;
+    }
+    hid_t space = H5Aget_space(a);
+    int64_t n = H5Sget_simple_extent_npoints(space);
+    (void)H5Sclose(space);
+    (void)H5Aclose(a);
+    return n > 0 ? n : 0;
+}
+
 typedef struct {
     char **name;
     int64_t n, cap;

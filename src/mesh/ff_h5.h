@@ -46,6 +46,7 @@ const char *ff_h5_path(const ff_h5 *f);
 /* ---- looking ---- */
 bool ff_h5_exists(const ff_h5 *f, const char *object);
 bool ff_h5_attr_exists(const ff_h5 *f, const char *object, const char *attr);
+int64_t ff_h5_attr_count(const ff_h5 *f, const char *object, const char *attr); /* values; 0: missing */
 /* Names of a group's links in ascending order; names and list owned by the caller, freed with
  * ff_h5_names_free. */
 ff_status ff_h5_list(const ff_h5 *f, const char *group, char ***names, int *n);

@@ -8,6 +8,25 @@
 
 static const double no_shift[3] = {0, 0, 0};
 
+/* Both have couplings; those of a head come from edges' vectors. */
+static ff_golden_kind kind_of_groups(const ff_h5 *f)
+{
+    ff_golden_kind kind = FF_GOLDEN_UNKNOWN;
+    char **names = NULL, at[600];
+    int n = 0;
+    if (ff_h5_list(f, "/", &names, &n) != FF_OK) return kind;
+    for (int i = 0; i < n && kind != FF_GOLDEN_HEAD; i++) {
+        (void)snprintf(at, sizeof at, "/%s/zonal_coupling", names[i]);
+        if (ff_h5_exists(f, at)) kind = FF_GOLDEN_SCATTER;
+        (void)snprintf(at, sizeof at, "/%s/edge_vec", names[i]);
+        if (ff_h5_exists(f, at)) kind = FF_GOLDEN_HEAD;
+        (void)snprintf(at, sizeof at, "/%s/unit_vectors", names[i]);
+        if (ff_h5_exists(f, at)) kind = FF_GOLDEN_HEAD;
+    }
+    ff_h5_names_free(&names, n);
+    return kind;
+}
+
 ff_status ff_golden_kind_of(const char *path, ff_golden_kind *out)
 {
     ff_h5 *f = NULL;
@@ -15,21 +34,8 @@ ff_status ff_golden_kind_of(const char *path, ff_golden_kind *out)
     FF_TRY(ff_h5_open(ff_comm_self(), path, &f));
     if (ff_h5_attr_exists(f, "/", "config_json"))
         *out = FF_GOLDEN_GLOBE;
-    else if (ff_h5_exists(f, "/small/zonal_coupling"))
-        *out = FF_GOLDEN_SCATTER;
-    else if (ff_h5_exists(f, "/open") || ff_h5_exists(f, "/zonal"))
-        *out = FF_GOLDEN_HEAD;
-    else if (ff_h5_exists(f, "/")) {
-        char **names = NULL;
-        int n = 0;
-        if (ff_h5_list(f, "/", &names, &n) == FF_OK)
-            for (int i = 0; i < n; i++) {
-                char path_of[600];
-                (void)snprintf(path_of, sizeof path_of, "/%s/zonal_coupling", names[i]);
-                if (ff_h5_exists(f, path_of)) *out = FF_GOLDEN_SCATTER;
-            }
-        ff_h5_names_free(&names, n);
-    }
+    else
+        *out = kind_of_groups(f);
     return ff_h5_close(&f);
 }
 

@@ -1,0 +1,4 @@
+#define FF_T(name) name##_f64
+#define real       double
+
+#include "ff_embed_impl.h"
