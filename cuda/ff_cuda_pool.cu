@@ -96,6 +96,38 @@ void ff_cuda_free(ff_cuda_pool *p, const void *block)
     }
 }
 
+ff_status ff_cuda_put(ff_cuda_pool *p, void *d, const void *host, size_t bytes)
+{
+    ff_status st = FF_OK;
+    if (bytes > 0) FF_CU(cudaMemcpyAsync(d, host, bytes, cudaMemcpyHostToDevice, p->stream));
+done:
+    return st;
+}
+
+ff_status ff_cuda_get(ff_cuda_pool *p, void *host, const void *d, size_t bytes)
+{
+    ff_status st = FF_OK;
+    if (bytes > 0) FF_CU(cudaMemcpyAsync(host, d, bytes, cudaMemcpyDeviceToHost, p->stream));
+done:
+    return st;
+}
+
+ff_status ff_cuda_zero(ff_cuda_pool *p, void *d, size_t bytes)
+{
+    ff_status st = FF_OK;
+    if (bytes > 0) FF_CU(cudaMemsetAsync(d, 0, bytes, p->stream));
+done:
+    return st;
+}
+
+ff_status ff_cuda_wait(ff_cuda_pool *p)
+{
+    ff_status st = FF_OK;
+    FF_CU(cudaStreamSynchronize(p->stream));
+done:
+    return st;
+}
+
 void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes)
 {
     pool->budget = bytes;

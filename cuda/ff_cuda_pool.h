@@ -23,6 +23,13 @@ ff_status ff_cuda_alloc(ff_cuda_pool *pool, size_t bytes, void *out);
 void ff_cuda_free(ff_cuda_pool *pool,
                   const void *block); /* NULL is fine                                      Local */
 
+/* Copies in stream order, of ordinary (not pinned) host memory: put returns when it may be reused. What get brings is
+ * there after ff_cuda_wait.                                                                                  Local */
+ff_status ff_cuda_put(ff_cuda_pool *pool, void *d, const void *host, size_t bytes);
+ff_status ff_cuda_get(ff_cuda_pool *pool, void *host, const void *d, size_t bytes);
+ff_status ff_cuda_zero(ff_cuda_pool *pool, void *d, size_t bytes);
+ff_status ff_cuda_wait(ff_cuda_pool *pool); /* for the stream; reports what failed on it */
+
 void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes); /* 0: none */
 int64_t ff_cuda_pool_used(const ff_cuda_pool *pool);
 int64_t ff_cuda_pool_peak(const ff_cuda_pool *pool);

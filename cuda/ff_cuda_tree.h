@@ -72,13 +72,19 @@ ff_status ff_cuda_lists_build(ff_cuda_pool *pool, const ff_cuda_lists_args *args
 void ff_cuda_lists_destroy(ff_cuda_pool *pool, ff_cuda_lists **lists); /* NULL inside is fine */
 int64_t ff_cuda_lists_bytes(const ff_cuda_lists *lists);               /* device memory they hold */
 
+/* Entries a target: what buffers are made for. Zeros before the first call; kept by the caller between calls of one
+ * plan, so that they are made right at once. */
+typedef struct ff_cuda_density {
+    double far, leaf, next;
+} ff_cuda_density;
+
 /* Chunks for lists that do not fit at once. args->n must be 1. Builds lists of targets [*at, *at + k) of args->target[0]
  * (within its range), as many as fit in budget_bytes (at least one block of points, FF_E_MEM if not even that fits),
  * scratch included, and moves *at behind them. *guess: 0 before the first call, kept by the caller between calls of one
  * plan. Chunks end at block borders (ff_topo_border), so targets keep their lists' bits; a far node that spans chunks
  * has an entry in each. Where the chunks end depends on budget and plan, the sums of a target do not. */
 ff_status ff_cuda_lists_next(ff_cuda_pool *pool, const ff_cuda_lists_args *args, int64_t budget_bytes,
-                             int64_t *at, double *guess, ff_cuda_lists **out);
+                             int64_t *at, ff_cuda_density *density, ff_cuda_lists **out);
 
 /* Host copy of the lists, for tests and comparisons; owned by the caller (ff_pair_lists_destroy). Waits. */
 ff_status ff_cuda_lists_download(ff_cuda_pool *pool, const ff_cuda_lists *lists, ff_pair_lists **out);

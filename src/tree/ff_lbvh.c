@@ -9,41 +9,6 @@
 
 enum { PARALLEL_MIN = 1 << 14 };
 
-static void set_diameter(ff_node *n)
-{
-    float sum = 0.0f;
-    for (int d = 0; d < 3; d++) {
-        float e = n->hi[d] - n->lo[d];
-        float e2 = e * e;
-        sum = sum + e2;
-    }
-    n->diam2 = sum;
-}
-
-void ff_node_from_points(ff_node *node, const float *x, int64_t n, int dim)
-{
-    for (int d = 0; d < 3; d++) {
-        float lo = d < dim ? x[d] : 0.0f, hi = lo;
-        for (int64_t i = 1; d < dim && i < n; i++) {
-            float v = x[i * dim + d];
-            if (v < lo) lo = v;
-            if (v > hi) hi = v;
-        }
-        node->lo[d] = lo;
-        node->hi[d] = hi;
-    }
-    set_diameter(node);
-}
-
-void ff_node_from_children(ff_node *node, const ff_node *left, const ff_node *right)
-{
-    for (int d = 0; d < 3; d++) {
-        node->lo[d] = right->lo[d] < left->lo[d] ? right->lo[d] : left->lo[d];
-        node->hi[d] = right->hi[d] > left->hi[d] ? right->hi[d] : left->hi[d];
-    }
-    set_diameter(node);
-}
-
 /* What stays the same while one subtree is filled. */
 typedef struct filler {
     ff_tree *t;

@@ -15,18 +15,12 @@
 #ifndef FF_LBVH_H
 #define FF_LBVH_H
 
+#include "ff_node.h"
 #include "ff_status.h"
 
 #include <stdbool.h>
 
-enum { FF_NODE_LEAF = -1, FF_NODE_CUT = -2, FF_LEAF_MAX = 64, FF_BLOCK_POINTS = 32 };
-
-/* What the traversal reads, 32 bytes. In 2D lo[2] = hi[2] = 0: all sums keep their bits. */
-typedef struct ff_node {
-    float lo[3], hi[3];
-    float diam2;   /* |hi - lo|^2, summed left to right, float32 */
-    int32_t right; /* held index of the right child, or FF_NODE_LEAF, FF_NODE_CUT */
-} ff_node;
+enum { FF_LEAF_MAX = 64, FF_BLOCK_POINTS = 32 };
 
 typedef struct ff_tree {
     int dim, leaf_size;
@@ -57,10 +51,6 @@ ff_status ff_topo_blocks(int64_t n, int leaf_size, int64_t max_points, ff_subtre
 int64_t ff_topo_border(int64_t n, int leaf_size, int64_t pos);
 
 /* ---- building ---- */
-/* Box and diameter of a leaf from its points x [n][dim]; of an inner node from its two children. */
-void ff_node_from_points(ff_node *node, const float *x, int64_t n, int dim);
-void ff_node_from_children(ff_node *node, const ff_node *left, const ff_node *right);
-
 /* Writes the whole subtree s (preorder, ff_topo_nodes(s.count) nodes) at node[at..], id, start, count, first
  * included; x [s.count][dim] are the subtree's sorted points, whose held index is first_held. Local
  * OpenMP-parallel inside for large subtrees. */
