@@ -329,7 +329,8 @@ void ff_model_shape(const ff_model_config *c, int layer, int bc, int *ranks, ff_
 /* Scalars are the globals' own and the log ratios, sorted together by dotted name. */
 typedef struct named_value {
     char name[1100];
-    double value;
+    int at;   /* place among the flattened global data, or -1: */
+    int a, b; /* the lengths of a log ratio */
 } named_value;
 
 static int by_value_name(const void *a, const void *b)
@@ -337,28 +338,66 @@ static int by_value_name(const void *a, const void *b)
     return strcmp(((const named_value *)a)->name, ((const named_value *)b)->name);
 }
 
-ff_status ff_model_globals(const ff_model_config *c, const double *values, const double *length,
-                           double *gscalar, double *gvector)
+static ff_status list_scalars(const ff_model_config *c, named_value **out, int *n_out)
 {
-    int n_own = ff_names_count(&c->globals, 0), n = n_own + c->n_len * (c->n_len - 1) / 2, k = 0, v = 0;
+    int n = ff_names_count(&c->globals, 0) + c->n_len * (c->n_len - 1) / 2, k = 0, at = 0;
     named_value *all = NULL;
     FF_TRY(FF_NEW(all, n + 1));
-    for (int i = 0; i < c->globals.n; i++) {
-        if (c->globals.item[i].rank == 0) {
-            (void)snprintf(all[k].name, sizeof all[k].name, "%s", c->globals.item[i].name);
-            all[k++].value = *values++;
-        } else {
-            for (int d = 0; d < c->dim; d++) gvector[v++] = *values++;
-        }
+    for (int i = 0; i < c->globals.n; at += c->globals.item[i++].rank == 0 ? 1 : c->dim) {
+        if (c->globals.item[i].rank != 0) continue;
+        (void)snprintf(all[k].name, sizeof all[k].name, "%s", c->globals.item[i].name);
+        all[k++].at = at;
     }
     for (int a = 0; a < c->n_len; a++)
         for (int b = a + 1; b < c->n_len; b++) {
             (void)snprintf(all[k].name, sizeof all[k].name, "log_reference_length_ratios.%s_%s", c->len[a],
                            c->len[b]);
-            all[k++].value = log(length[a] / length[b]);
+            all[k].at = -1;
+            all[k].a = a;
+            all[k++].b = b;
         }
     qsort(all, (size_t)n, sizeof *all, by_value_name);
-    for (int i = 0; i < n; i++) gscalar[i] = all[i].value;
+    *out = all;
+    *n_out = n;
+    return FF_OK;
+}
+
+ff_status ff_model_globals(const ff_model_config *c, const double *values, const double *length,
+                           double *gscalar, double *gvector)
+{
+    named_value *all = NULL;
+    int n = 0, at = 0;
+    FF_TRY(list_scalars(c, &all, &n));
+    for (int i = 0; i < n; i++)
+        gscalar[i] = all[i].at >= 0 ? values[all[i].at] : log(length[all[i].a] / length[all[i].b]);
+    for (int i = 0; i < c->globals.n; i++) {
+        bool vector = c->globals.item[i].rank != 0;
+        for (int d = 0; d < c->dim && vector; d++) *gvector++ = values[at + d];
+        at += vector ? c->dim : 1;
+    }
+    ff_free(all);
+    return FF_OK;
+}
+
+ff_status ff_model_globals_adjoint(const ff_model_config *c, const double *length, const double *gscalar_bar,
+                                   const double *gvector_bar, double *values_bar, double *length_bar)
+{
+    named_value *all = NULL;
+    int n = 0, at = 0;
+    FF_TRY(list_scalars(c, &all, &n));
+    for (int i = 0; i < n; i++) {
+        if (all[i].at >= 0) {
+            values_bar[all[i].at] += gscalar_bar[i];
+        } else {
+            length_bar[all[i].a] += gscalar_bar[i] / length[all[i].a];
+            length_bar[all[i].b] -= gscalar_bar[i] / length[all[i].b];
+        }
+    }
+    for (int i = 0; i < c->globals.n; i++) {
+        bool vector = c->globals.item[i].rank != 0;
+        for (int d = 0; d < c->dim && vector; d++) values_bar[at + d] += *gvector_bar++;
+        at += vector ? c->dim : 1;
+    }
     ff_free(all);
     return FF_OK;
 }

@@ -62,5 +62,8 @@ void ff_model_shape(const ff_model_config *c, int layer, int bc, int *ranks, ff_
  * c->globals (flattened, vectors dim components) and lengths [n_len]. Local */
 ff_status ff_model_globals(const ff_model_config *c, const double *values, const double *length,
                            double *gscalar, double *gvector);
+/* Its adjoint: adds to values_bar and length_bar (through the log ratios).                               Local */
+ff_status ff_model_globals_adjoint(const ff_model_config *c, const double *length, const double *gscalar_bar,
+                                   const double *gvector_bar, double *values_bar, double *length_bar);
 
 #endif

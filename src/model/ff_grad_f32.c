@@ -1,0 +1,4 @@
+/* Single-precision instance: pairs and their cotangents in float32, sums in double or exact. */
+#define FF_REAL float
+#define FF_T(n) n##_f32
+#include "ff_grad_impl.h"
