@@ -116,7 +116,8 @@ typedef struct ff_head_grad_f64 {
 FF_API ff_status ff_head_backward_f32(const ff_graph *graph, const ff_head_opts *opts, const float *w1,
                                       const float *w2, const float *cotangent, const ff_head_grad_f32 *grad);
 FF_API ff_status ff_head_backward_f64(const ff_graph *graph, const ff_head_opts *opts, const double *w1,
-                                      const double *w2, const double *cotangent, const ff_head_grad_f64 *grad);
+                                      const double *w2, const double *cotangent,
+                                      const ff_head_grad_f64 *grad);
 
 #ifdef __cplusplus
 }

@@ -30,8 +30,8 @@ ff_status app_cell_of(const char *name, const double *v, int64_t n, ff_cell *cel
     memset(cell, 0, sizeof *cell);
     *has = false;
     if (n != 1 && n != 3 && n != 9)
-        return ff_fail(FF_E_INPUT, "%s: cell of %lld numbers, expected 1, 3 or 9 (rows are its vectors)", name,
-                       (long long)n);
+        return ff_fail(FF_E_INPUT, "%s: cell of %lld numbers, expected 1, 3 or 9 (rows are its vectors)",
+                       name, (long long)n);
     for (int a = 0; a < 3; a++) {
         double *row = cell->vector[a];
         if (n == 9)
@@ -39,8 +39,9 @@ ff_status app_cell_of(const char *name, const double *v, int64_t n, ff_cell *cel
         else
             row[a] = v[n == 1 ? 0 : a];
         if (n != 9 && row[a] < 0)
-            return ff_fail(FF_E_INPUT, "%s: cell length %g, expected > 0, or 0 along an axis that does not repeat",
-                           name, row[a]);
+            return ff_fail(FF_E_INPUT,
+                           "%s: cell length %g, expected > 0, or 0 along an axis that does not repeat", name,
+                           row[a]);
         cell->periodic[a] = row[0] != 0 || row[1] != 0 || row[2] != 0;
         *has = *has || cell->periodic[a];
     }
@@ -76,8 +77,8 @@ static ff_status attr_int(const ff_h5 *f, const char *group, const char *name, i
     if (!ff_h5_attr_exists(f, group, name)) return FF_OK;
     FF_TRY(ff_h5_attr_read(f, group, name, FF_H5_I64, 1, value));
     if (*value < 1 || *value > INT32_MAX)
-        return ff_fail(FF_E_INPUT, "%s: %s: attribute %s = %lld, expected a positive number", ff_h5_path(f), group,
-                       name, (long long)*value);
+        return ff_fail(FF_E_INPUT, "%s: %s: attribute %s = %lld, expected a positive number", ff_h5_path(f),
+                       group, name, (long long)*value);
     return FF_OK;
 }
 
@@ -107,7 +108,8 @@ static ff_status read_matrix(const ff_h5 *f, const char *group, const char *name
     (void)snprintf(at, sizeof at, "%s/%s", strcmp(group, "/") == 0 ? "" : group, name);
     FF_TRY(ff_h5_shape_of(f, at, &s));
     if (s.rank != 2 || s.dim[0] < 1 || s.dim[1] < 1 || s.dim[0] > INT32_MAX || s.dim[1] > INT32_MAX)
-        return ff_fail(FF_E_INPUT, "%s: %s: rank %d, expected a matrix of weights", ff_h5_path(f), at, s.rank);
+        return ff_fail(FF_E_INPUT, "%s: %s: rank %d, expected a matrix of weights", ff_h5_path(f), at,
+                       s.rank);
     *rows = s.dim[0], *len = s.dim[1];
     return app_read_f64(f, at, s.dim[0] * s.dim[1], out);
 }
@@ -116,8 +118,8 @@ static ff_status check_finite(const ff_h5 *f, const char *name, const double *w,
 {
     for (int64_t i = 0; i < n; i++)
         if (!(w[i] - w[i] == 0))
-            return ff_fail(FF_E_INPUT, "%s: %s: weight %lld is %g, expected a finite number", ff_h5_path(f), name,
-                           (long long)i, w[i]);
+            return ff_fail(FF_E_INPUT, "%s: %s: weight %lld is %g, expected a finite number", ff_h5_path(f),
+                           name, (long long)i, w[i]);
     return FF_OK;
 }
 

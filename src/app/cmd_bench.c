@@ -1,5 +1,6 @@
 #include "app_boundary.h"
 #include "bench_blas.h"
+#include "bench_plan_cuda.h"
 #include "bench_scatter.h"
 #include "dist_table.h"
 #include "ff_eval.h"
@@ -172,6 +173,10 @@ static ff_status bench_plan(ff_app *app)
     bool wide = strcmp(ff_config_string(c, "bench.config"), "wide") == 0;
     FF_TRY(ff_agree(app->comm, ff_model_random(config_json(wide), 1, &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
+    if (app->backend != NULL && ff_comm_size(app->comm) == 1) {
+        st = bench_plan_cuda(app, cs);
+        goto done;
+    }
     FF_GO(FF_NEW_ALL(app->comm, t_s, repeat + 1));
     for (int k = -1; k < repeat; k++) {
         ff_eval_destroy(&e);

@@ -19,15 +19,15 @@ typedef struct group {
     app_head h;
     ff_cell cell;
     bool periodic;
-    int64_t n, n_edges, n_out;    /* of the file; n_out numbers a node */
-    double *points, *cotangent;   /* whole */
-    int64_t begin, n_home;        /* this rank's share */
-    int64_t *dst, *src, *order;   /* [n_edges] as filed; order: by destination, source */
-    int64_t *off;                 /* [n + 1] into order */
-    double *vec;                  /* [n_edges][3] as filed */
+    int64_t n, n_edges, n_out;  /* of the file; n_out numbers a node */
+    double *points, *cotangent; /* whole */
+    int64_t begin, n_home;      /* this rank's share */
+    int64_t *dst, *src, *order; /* [n_edges] as filed; order: by destination, source */
+    int64_t *off;               /* [n + 1] into order */
+    double *vec;                /* [n_edges][3] as filed */
     ff_embed *e;
-    int64_t *match;               /* [edges here] the file's edge, -1: not there */
-    int64_t n_wrong;              /* nodes whose edges differ */
+    int64_t *match;  /* [edges here] the file's edge, -1: not there */
+    int64_t n_wrong; /* nodes whose edges differ */
 } group;
 
 static const char *at_of(const group *g, const char *what, char at[400])
@@ -42,14 +42,14 @@ static ff_status read_ids(const group *g, const char *what, int64_t **out)
     ff_h5_shape s;
     FF_TRY(ff_h5_shape_of(g->file, at_of(g, what, at), &s));
     if (s.rank != 1 || s.dim[0] != g->n_edges)
-        return ff_fail(FF_E_INPUT, "%s: %s: %lld values, expected one an edge (%lld)", ff_h5_path(g->file), at,
-                       (long long)s.dim[0], (long long)g->n_edges);
+        return ff_fail(FF_E_INPUT, "%s: %s: %lld values, expected one an edge (%lld)", ff_h5_path(g->file),
+                       at, (long long)s.dim[0], (long long)g->n_edges);
     FF_TRY(FF_NEW(*out, g->n_edges + 1));
     FF_TRY(ff_h5_read(g->file, at, FF_H5_I64, 0, g->n_edges, *out));
     for (int64_t i = 0; i < g->n_edges; i++)
         if ((*out)[i] < 0 || (*out)[i] >= g->n)
-            return ff_fail(FF_E_INPUT, "%s: %s: edge %lld: point %lld, expected 0 to %lld", ff_h5_path(g->file),
-                           at, (long long)i, (long long)(*out)[i], (long long)g->n - 1);
+            return ff_fail(FF_E_INPUT, "%s: %s: edge %lld: point %lld, expected 0 to %lld",
+                           ff_h5_path(g->file), at, (long long)i, (long long)(*out)[i], (long long)g->n - 1);
     return FF_OK;
 }
 
@@ -189,7 +189,8 @@ static ff_status compare(group *g, bool f64, const char *what, const rows *r, do
 {
     double *ref = NULL, err = 0;
     char at[400], name[400];
-    ff_status st = ff_agree(g->v->app->comm, app_read_f64(g->file, at_of(g, what, at), r->n_file * r->len, &ref));
+    ff_status st =
+        ff_agree(g->v->app->comm, app_read_f64(g->file, at_of(g, what, at), r->n_file * r->len, &ref));
     if (st == FF_OK) {
         const double scale = verify_max_abs(ref, r->n_file * r->len);
         for (int p = 0; p < 2 && r->value[p] != NULL; p++)
@@ -328,8 +329,12 @@ done:
 static ff_status compare_edges(group *g, bool f64, const results *r, double tol)
 {
     const ff_head_opts *o = &g->h.o;
-    rows edges = {{r->coupling, NULL}, g->e->graph->n_edges, g->n_edges, (o->lmax + 1) * (o->lmax + 1) - 1,
-                  g->match, 0};
+    rows edges = {{r->coupling, NULL},
+                  g->e->graph->n_edges,
+                  g->n_edges,
+                  (o->lmax + 1) * (o->lmax + 1) - 1,
+                  g->match,
+                  0};
     FF_TRY(compare(g, f64, "zonal_coupling", &edges, tol));
     edges.value[0] = r->basis, edges.len = o->n_radial;
     FF_TRY(compare(g, f64, "rbf", &edges, tol));

@@ -26,8 +26,8 @@ typedef struct builder {
     int64_t *order; /* [n_own] own point at each sorted position */
     box *mine, *all;
     int64_t n_mine;
-    int64_t *box_off;               /* [size + 1] boxes of each rank in all */
-    ghost *send, *recv;             /* by rank, ascending */
+    int64_t *box_off;                /* [size + 1] boxes of each rank in all */
+    ghost *send, *recv;              /* by rank, ascending */
     size_t *send_bytes, *recv_bytes; /* [size] */
     int64_t n_send, cap_send, n_recv;
     uint8_t *mark; /* [n_own] */
@@ -276,8 +276,8 @@ done:
     return st;
 }
 
-ff_status ff_halo_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff, const ff_cell *cell,
-                         ff_halo **out)
+ff_status ff_halo_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff,
+                         const ff_cell *cell, ff_halo **out)
 {
     ff_halo *h = NULL;
     builder b = {.comm = comm};
@@ -337,7 +337,8 @@ ff_status ff_halo_to_home(const ff_halo *h, size_t row_bytes, const void *own, v
     char *sorted = NULL;
     FF_TRY(FF_NEW_ALL(h->cloud->comm, sorted, (size_t)h->n_own * row_bytes));
     for (int64_t i = 0; i < h->n_own; i++)
-        memcpy(sorted + (size_t)h->own_slot[i] * row_bytes, (const char *)own + (size_t)i * row_bytes, row_bytes);
+        memcpy(sorted + (size_t)h->own_slot[i] * row_bytes, (const char *)own + (size_t)i * row_bytes,
+               row_bytes);
     ff_status st = ff_cloud_to_home(h->cloud, row_bytes, sorted, home);
     ff_free(sorted);
     return st;

@@ -22,8 +22,8 @@ typedef struct ff_halo {
 
 /* x_home [n_home][3]: consecutive original numbers on each rank; n_home may be 0 on any or all.          Collective
  * Errors: FF_E_ARG, FF_E_INPUT as ff_search_start and ff_search_box; FF_E_MEM; FF_E_COMM. */
-ff_status ff_halo_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff, const ff_cell *cell,
-                         ff_halo **out);
+ff_status ff_halo_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff,
+                         const ff_cell *cell, ff_halo **out);
 void ff_halo_destroy(ff_halo **h);
 
 /* Rows of row_bytes bytes: home order <-> own points by original number. The two may not overlap. Collective */

@@ -104,7 +104,8 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Wraps of the held points, in their own order, are not kept: an edge's image is made from the two points again. */
-static void write_edge(const finder *f, ff_graph *g, int64_t e, int64_t node, const int32_t w_dst[3], uint64_t key)
+static void write_edge(const finder *f, ff_graph *g, int64_t e, int64_t node, const int32_t w_dst[3],
+                       uint64_t key)
 {
     const ff_search *s = f->s;
     int64_t src = (int64_t)(key >> FF_SEARCH_IMAGE_BITS);

@@ -81,7 +81,10 @@ double ff_head_largest_f64(const double *x, int64_t n)
 ff_status ff_head_check(const ff_graph *g, const void *w1, const void *w2, const void *data, const char *what)
 {
     if (g == NULL || w1 == NULL || w2 == NULL)
-        return ff_fail(FF_E_ARG, "head: %s is NULL, expected one", g == NULL ? "graph" : w1 == NULL ? "w1" : "w2");
+        return ff_fail(FF_E_ARG, "head: %s is NULL, expected one",
+                       g == NULL    ? "graph"
+                       : w1 == NULL ? "w1"
+                                    : "w2");
     if (g->n_nodes > 0 && data == NULL)
         return ff_fail(FF_E_ARG, "head: %s is NULL, expected [%lld][D][C]", what, (long long)g->n_nodes);
     return FF_OK;

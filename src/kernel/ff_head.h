@@ -45,8 +45,9 @@ ff_status ff_head_parts_run_f64(const ff_graph *g, const ff_head_opts *o, const 
  *   w_sum      [n_w1 + n_w2] added to, or NULL                                                               Local */
 ff_status ff_head_run_backward_f32(const ff_graph *g, const ff_head_opts *o, const float *w1, const float *w2,
                                    const float *cotangent, int exponent, double *edge_grad, ff_exact *w_sum);
-ff_status ff_head_run_backward_f64(const ff_graph *g, const ff_head_opts *o, const double *w1, const double *w2,
-                                   const double *cotangent, int exponent, double *edge_grad, ff_exact *w_sum);
+ff_status ff_head_run_backward_f64(const ff_graph *g, const ff_head_opts *o, const double *w1,
+                                   const double *w2, const double *cotangent, int exponent, double *edge_grad,
+                                   ff_exact *w_sum);
 
 /* Gradients are linear in the cotangent, so its largest value sets their unit. 0 for 0, inf and NaN. Local */
 int ff_head_exponent(double largest);
@@ -54,7 +55,8 @@ double ff_head_largest_f32(const float *x, int64_t n);
 double ff_head_largest_f64(const double *x, int64_t n);
 
 /* What is wrong with the graph or a pointer; FF_E_ARG. data: out or cotangent, named by what. Local */
-ff_status ff_head_check(const ff_graph *g, const void *w1, const void *w2, const void *data, const char *what);
+ff_status ff_head_check(const ff_graph *g, const void *w1, const void *w2, const void *data,
+                        const char *what);
 /* Our copy of a caller's gradients, whose size field may be of an older version. */
 ff_status ff_head_take_grad(const char *what, const void *given, void *ours, size_t size);
 

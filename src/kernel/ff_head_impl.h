@@ -55,10 +55,10 @@ typedef struct head {
 
 /* What a thread needs for one strip of edges. */
 typedef struct scratch {
-    double *basis;  /* [STRIP][n_radial] */
-    double *act;    /* [STRIP][H] */
+    double *basis; /* [STRIP][n_radial] */
+    double *act;   /* [STRIP][H] */
     double *d_basis /* [n_radial] */;
-    real *basis_r;  /* [n_radial] */
+    real *basis_r; /* [n_radial] */
     real *d_basis_r /* [n_radial] */;
     real *hidden;   /* [H] */
     real *act_r;    /* [H] */
@@ -70,9 +70,10 @@ static scratch scratch_of(const head *h, size_t *bytes)
 {
     const size_t n_r = (size_t)h->o.n_radial, n_h = (size_t)h->n_hidden;
     char *base = h->scratch != NULL ? h->scratch + (size_t)omp_get_thread_num() * h->scratch_bytes : NULL;
-    const size_t size[9] = {STRIP * n_r * sizeof(double), STRIP * n_h * sizeof(double), n_r * sizeof(double),
-                            n_r * sizeof(real),           n_r * sizeof(real),           n_h * sizeof(real),
-                            n_h * sizeof(real),           n_h * sizeof(real),           STRIP * n_h * sizeof(real)};
+    const size_t size[9] = {
+        STRIP * n_r * sizeof(double), STRIP * n_h * sizeof(double), n_r * sizeof(double),
+        n_r * sizeof(real),           n_r * sizeof(real),           n_h * sizeof(real),
+        n_h * sizeof(real),           n_h * sizeof(real),           STRIP * n_h * sizeof(real)};
     size_t at[10] = {0};
     for (int i = 0; i < 9; i++) at[i + 1] = at[i] + (size[i] + 63) / 64 * 64;
     if (bytes != NULL) *bytes = at[9];
@@ -198,7 +199,8 @@ static void forward_edge(const head *h, chunk *c, const scratch *s, int64_t e, d
     for (int64_t r = 0; r < h->n_rows; r++) c->coupling[at * h->n_rows + r] = (real)coupling[r];
     ff_head_basis(&h->par, &edge, s->basis);
     first_layer(h, s, s->basis, NULL);
-    if (c->basis != NULL) memcpy(c->basis + at * h->o.n_radial, s->basis_r, (size_t)h->o.n_radial * sizeof(real));
+    if (c->basis != NULL)
+        memcpy(c->basis + at * h->o.n_radial, s->basis_r, (size_t)h->o.n_radial * sizeof(real));
     memset(radial, 0, (size_t)h->n_radial_out * sizeof *radial);
     h->add_rows(h->n_hidden, h->n_radial_out, s->act_r, h->w2_t, radial);
 }
@@ -240,7 +242,8 @@ static FF_T(ff_scatter_in) chunk_inputs(const chunk *c)
     return in;
 }
 
-ff_status FF_T(ff_head_forward)(const ff_graph *g, const ff_head_opts *o, const real *w1, const real *w2, real *out)
+ff_status FF_T(ff_head_forward)(const ff_graph *g, const ff_head_opts *o, const real *w1, const real *w2,
+                                real *out)
 {
     ff_status st = FF_OK;
     head h = {0};
@@ -332,8 +335,8 @@ static void backward_node(const head *h, const chunk *c, const scratch *s, int64
             backward_edge(h, c, s, e0 + k, k, d_degree, edge_grad != NULL ? edge_grad + 3 * (e0 + k) : NULL);
         if (node_sum == NULL) continue;
         h->add_outer(n_strip, h->n_hidden, h->o.n_radial, s->d_hidden, s->basis, node_sum);
-        h->add_outer(n_strip, h->n_radial_out, h->n_hidden, c->d_radial + (e0 - c->e0) * h->n_radial_out, s->act,
-                     node_sum + n_w1);
+        h->add_outer(n_strip, h->n_radial_out, h->n_hidden, c->d_radial + (e0 - c->e0) * h->n_radial_out,
+                     s->act, node_sum + n_w1);
     }
 }
 
@@ -436,7 +439,8 @@ ff_status FF_T(ff_head_backward)(const ff_graph *g, const ff_head_opts *o, const
     FF_TRY(ff_head_take(o, &opts));
     FF_TRY(ff_head_take_grad(GRAD_NAME, grad, &d, sizeof d));
     const int64_t n_w1 = ff_head_n_w1(&opts), n_w2 = ff_head_n_w2(&opts);
-    const int exponent = ff_head_exponent(FF_T(ff_head_largest)(cotangent, g->n_nodes * ff_head_n_out(&opts)));
+    const int exponent =
+        ff_head_exponent(FF_T(ff_head_largest)(cotangent, g->n_nodes * ff_head_n_out(&opts)));
     if (d.points != NULL) FF_GO(FF_NEW(edge_grad, 3 * g->n_edges));
     if (d.w1 != NULL || d.w2 != NULL) FF_GO(FF_NEW0(w_sum, n_w1 + n_w2));
     FF_GO(FF_T(ff_head_run_backward)(g, &opts, w1, w2, cotangent, exponent, edge_grad, w_sum));

@@ -31,12 +31,13 @@ TARGET static void ISA(add_outer)(int64_t n_rows, int64_t n_i, int64_t n_j, cons
         int64_t i = 0;
         for (; i + 4 <= n_i; i += 4) {
             double *s = sum + i * n_j + j;
-            double_vec s0 = *(double_vec *)s, s1 = *(double_vec *)(s + n_j), s2 = *(double_vec *)(s + 2 * n_j),
-                       s3 = *(double_vec *)(s + 3 * n_j);
+            double_vec s0 = *(double_vec *)s, s1 = *(double_vec *)(s + n_j),
+                       s2 = *(double_vec *)(s + 2 * n_j), s3 = *(double_vec *)(s + 3 * n_j);
             for (int64_t r = 0; r < n_rows; r++) {
                 const double_vec v = *(const double_vec *)(b + r * n_j + j);
                 const real *q = a + r * n_i + i;
-                s0 += (double)q[0] * v, s1 += (double)q[1] * v, s2 += (double)q[2] * v, s3 += (double)q[3] * v;
+                s0 += (double)q[0] * v, s1 += (double)q[1] * v, s2 += (double)q[2] * v,
+                    s3 += (double)q[3] * v;
             }
             *(double_vec *)s = s0, *(double_vec *)(s + n_j) = s1;
             *(double_vec *)(s + 2 * n_j) = s2, *(double_vec *)(s + 3 * n_j) = s3;

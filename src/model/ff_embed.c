@@ -8,15 +8,14 @@
 static ff_status build_graph(ff_embed *e)
 {
     const ff_halo *h = e->halo;
-    const ff_graph_points p = {h->n_held, h->n_own,      h->x,         h->own,
-                               h->owner,  e->comm->rank, e->comm->size};
+    const ff_graph_points p = {h->n_held, h->n_own, h->x, h->own, h->owner, e->comm->rank, e->comm->size};
     FF_TRY(FF_NEW0(e->rank_edges, e->comm->size));
     FF_TRY(ff_graph_build(&p, &h->search, &e->graph));
     return ff_graph_link(e->graph, &p, e->rank_edges, &e->send);
 }
 
-ff_status ff_embed_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff, const ff_cell *cell,
-                          ff_embed **out)
+ff_status ff_embed_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff,
+                          const ff_cell *cell, ff_embed **out)
 {
     ff_status st = FF_OK;
     ff_embed *e = NULL;
@@ -61,7 +60,8 @@ ff_status ff_embed_point_grad(const ff_embed *e, const double *edge_grad, double
     }
     FF_GO(FF_NEW_ALL(e->comm, send, 3 * n));
     FF_GO(FF_NEW_ALL(e->comm, recv, 3 * n));
-    for (int64_t i = 0; i < n; i++) memcpy(send + 3 * i, edge_grad + 3 * (int64_t)e->send[i], 3 * sizeof *send);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(send + 3 * i, edge_grad + 3 * (int64_t)e->send[i], 3 * sizeof *send);
     FF_GO(ff_comm_alltoallv(e->comm, send, bytes, recv, bytes));
     ff_graph_point_grad(e->graph, edge_grad, recv, d_own);
 done:

@@ -24,8 +24,8 @@ typedef struct ff_embed {
 
 /* Points of all ranks, consecutive numbers on each; cell NULL: open space.                              Collective
  * Errors: as ff_graph_create. */
-ff_status ff_embed_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff, const ff_cell *cell,
-                          ff_embed **out);
+ff_status ff_embed_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff,
+                          const ff_cell *cell, ff_embed **out);
 void ff_embed_destroy(ff_embed **e);
 
 /* out_home [n_home][D][C]. w1 and w2 are the same on all ranks. Collective. Errors: as ff_head_forward_f32. */
@@ -38,7 +38,8 @@ ff_status ff_embed_forward_f64(const ff_embed *e, const ff_head_opts *o, const d
 ff_status ff_embed_backward_f32(const ff_embed *e, const ff_head_opts *o, const float *w1, const float *w2,
                                 const float *cotangent_home, double *d_points_home, float *d_w1, float *d_w2);
 ff_status ff_embed_backward_f64(const ff_embed *e, const ff_head_opts *o, const double *w1, const double *w2,
-                                const double *cotangent_home, double *d_points_home, double *d_w1, double *d_w2);
+                                const double *cotangent_home, double *d_points_home, double *d_w1,
+                                double *d_w2);
 
 /* ---- shared by both precisions ---- */
 /* Gradients of own points [own][3] from those of own edges [edges][3]. Collective */

@@ -20,7 +20,7 @@ done:
 
 /* What one backward pass holds. */
 typedef struct backward {
-    real *cotangent;            /* own */
+    real *cotangent; /* own */
     double *edge_grad, *d_own;
     ff_exact *w_sum;
 } backward;
@@ -54,8 +54,8 @@ ff_status FF_T(ff_embed_backward)(const ff_embed *e, const ff_head_opts *o, cons
     const int exponent = ff_head_exponent(largest);
     FF_GO(ff_agree(e->comm, backward_alloc(e, &opts, &b)));
     FF_GO(ff_halo_to_own(e->halo, (size_t)n_out * sizeof(real), cotangent_home, b.cotangent));
-    FF_GO(ff_agree(e->comm, FF_T(ff_head_run_backward)(e->graph, &opts, w1, w2, b.cotangent, exponent, b.edge_grad,
-                                                       b.w_sum)));
+    FF_GO(ff_agree(e->comm, FF_T(ff_head_run_backward)(e->graph, &opts, w1, w2, b.cotangent, exponent,
+                                                       b.edge_grad, b.w_sum)));
     FF_GO(ff_embed_point_grad(e, b.edge_grad, b.d_own));
     FF_GO(ff_halo_to_home(e->halo, 3 * sizeof *b.d_own, b.d_own, d_points_home));
     FF_GO(ff_exact_allreduce(e->comm, b.w_sum, (int)(n_w1 + n_w2)));

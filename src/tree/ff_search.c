@@ -12,11 +12,12 @@ static ff_status count_images(ff_search *s)
         s->n_image[a] = n < 0x1p20 ? (int)n : 1 << 20;
     }
     if (n_all > 1 << FF_SEARCH_IMAGE_BITS)
-        return ff_fail(FF_E_ARG,
-                       "cell: a cutoff of %g reaches %.3g images of a cell %g x %g x %g high, expected at most "
-                       "%d; lower the cutoff or repeat the cell",
-                       s->cutoff, n_all, s->lattice.height[0], s->lattice.height[1], s->lattice.height[2],
-                       1 << FF_SEARCH_IMAGE_BITS);
+        return ff_fail(
+            FF_E_ARG,
+            "cell: a cutoff of %g reaches %.3g images of a cell %g x %g x %g high, expected at most "
+            "%d; lower the cutoff or repeat the cell",
+            s->cutoff, n_all, s->lattice.height[0], s->lattice.height[1], s->lattice.height[2],
+            1 << FF_SEARCH_IMAGE_BITS);
     s->n_images = (int64_t)n_all;
     return FF_OK;
 }
@@ -49,8 +50,10 @@ ff_status ff_search_box(ff_search *s, const double *x, int64_t n, int64_t first)
     double lo0 = INFINITY, lo1 = INFINITY, lo2 = INFINITY, hi0 = -INFINITY, hi1 = -INFINITY, hi2 = -INFINITY;
     double largest = 0;
     int64_t bad = INT64_MAX;
-#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)                                              \
-    reduction(min : lo0, lo1, lo2, bad) reduction(max : hi0, hi1, hi2, largest)
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN) reduction(min                                \
+                                                                          : lo0, lo1, lo2, bad)              \
+    reduction(max                                                                                            \
+              : hi0, hi1, hi2, largest)
     for (int64_t i = 0; i < n; i++) {
         const double *p = x + 3 * i;
         double in[3];

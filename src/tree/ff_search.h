@@ -21,8 +21,9 @@ typedef struct ff_search {
     ff_lattice lattice;
     int n_image[3];   /* images -n .. n of each axis are sought */
     int64_t n_images; /* of all axes together, at most 2^FF_SEARCH_IMAGE_BITS */
-    double lo[3], hi[3], largest; /* box of all wrapped points and largest |coordinate| as given; 0 without points */
-    double origin[3], reach2;     /* middle of the box; (cutoff + rounding)^2 */
+    double lo[3], hi[3],
+        largest; /* box of all wrapped points and largest |coordinate| as given; 0 without points */
+    double origin[3], reach2; /* middle of the box; (cutoff + rounding)^2 */
 } ff_search;
 
 /* Checks cutoff and cell. Errors: FF_E_ARG cutoff not positive and finite, cell (ff_lattice_create), so many images
@@ -60,8 +61,8 @@ typedef struct ff_search_walk {
     int n;
 } ff_search_walk;
 
-static inline void ff_search_begin(ff_search_walk *w, const ff_search *s, const ff_tree *t, const double lo[3],
-                                   const double hi[3], const double shift[3])
+static inline void ff_search_begin(ff_search_walk *w, const ff_search *s, const ff_tree *t,
+                                   const double lo[3], const double hi[3], const double shift[3])
 {
     w->t = t;
     w->reach2 = s->reach2;

@@ -119,7 +119,7 @@ static void formats_of_volume_meshes(void **state)
     const int64_t c[] = {0, 1, 2, 3, 1, 4, 5, 2, 6, 0, 1, 3, 3, 1, 2}, off[] = {0, 4, 9, 12, 15};
     const int32_t patch[] = {0, 1, 0, 1};
     static const char *const su2_names[] = {"the_left", "the___right_"}, *const names[] = {"the left",
-                                                                                          "the % right="};
+                                                                                           "the % right="};
     ff_mesh *m = NULL, *r = NULL;
     ff_read_opts opts = FF_READ_OPTS_INIT;
     ff_mesh_stats s, s_r;

@@ -15,9 +15,9 @@ typedef struct setting {
 } setting;
 
 static const setting settings[] = {
-    {HEAD_UNIFORM, 400, 0.2, 0, 3, 5}, {HEAD_UNIFORM, 60, 0.5, 1, 4, 3}, {HEAD_UNIFORM, 25, 1.3, 3, 2, 2},
-    {HEAD_CLUSTERS, 200, 0.3, 0, 2, 4}, {HEAD_GRID, 125, 0.36, 2, 3, 3}, {HEAD_LINE, 90, 0.08, 0, 5, 2},
-    {HEAD_UNIFORM, 5, 0.9, 1, 2, 3},    {HEAD_UNIFORM, 1, 1.2, 1, 2, 2}, {HEAD_UNIFORM, 1, 0.5, 0, 2, 2},
+    {HEAD_UNIFORM, 400, 0.2, 0, 3, 5},  {HEAD_UNIFORM, 60, 0.5, 1, 4, 3}, {HEAD_UNIFORM, 25, 1.3, 3, 2, 2},
+    {HEAD_CLUSTERS, 200, 0.3, 0, 2, 4}, {HEAD_GRID, 125, 0.36, 2, 3, 3},  {HEAD_LINE, 90, 0.08, 0, 5, 2},
+    {HEAD_UNIFORM, 5, 0.9, 1, 2, 3},    {HEAD_UNIFORM, 1, 1.2, 1, 2, 2},  {HEAD_UNIFORM, 1, 0.5, 0, 2, 2},
     {HEAD_UNIFORM, 0, 0.5, 0, 3, 2},    {HEAD_UNIFORM, 30, 0.01, 0, 3, 2}};
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
@@ -71,7 +71,8 @@ static ff_status run_share(ff_mt *t, const setting *s, const ff_head_opts *o, co
     FF_TRY(ff_embed_forward_f64(*e, o, a->w1, a->w2, b->out + at));
     FF_TRY(ff_embed_backward_f64(*e, o, a->w1, a->w2, a->cot + at, b->dx + 3 * begin, b->d1, b->d2));
     FF_TRY(ff_embed_forward_f32(*e, o, a->w1_f, a->w2_f, b->out_f + at));
-    return ff_embed_backward_f32(*e, o, a->w1_f, a->w2_f, a->cot_f + at, b->dx_f + 3 * begin, b->d1_f, b->d2_f);
+    return ff_embed_backward_f32(*e, o, a->w1_f, a->w2_f, a->cot_f + at, b->dx_f + 3 * begin, b->d1_f,
+                                 b->d2_f);
 }
 
 static bool same(const void *a, const void *b, int64_t n, size_t size)
@@ -96,7 +97,8 @@ static void check_edges(ff_mt *t, const ff_embed *e, const ff_graph *g, const ch
             const int64_t p = mine->off[k] + i, q = g->off[id] + i;
             bad += e->halo->gid[mine->src[p]] != g->src[q];
             bad += memcmp(mine->vec + 3 * p, g->vec + 3 * q, 3 * sizeof *g->vec) != 0;
-            bad += g->image != NULL && memcmp(mine->image + 3 * p, g->image + 3 * q, 3 * sizeof *g->image) != 0;
+            bad +=
+                g->image != NULL && memcmp(mine->image + 3 * p, g->image + 3 * q, 3 * sizeof *g->image) != 0;
         }
     }
     FF_EXPECT(t, bad == 0, "%s: %lld edges differ", what, (long long)bad);
@@ -119,13 +121,16 @@ static void try_setting(ff_mt *t, const setting *s, int spread, ff_scatter_path 
         const int64_t at = begin * a.n_out;
         check_edges(t, e, g, what);
         FF_EXPECT(t, same(a.out + at, b.out + at, n * a.n_out, sizeof *a.out), "%s: out", what);
-        FF_EXPECT(t, same(a.out_f + at, b.out_f + at, n * a.n_out, sizeof *a.out_f), "%s: out, float32", what);
+        FF_EXPECT(t, same(a.out_f + at, b.out_f + at, n * a.n_out, sizeof *a.out_f), "%s: out, float32",
+                  what);
         FF_EXPECT(t, same(a.dx + 3 * begin, b.dx + 3 * begin, 3 * n, sizeof *a.dx), "%s: points", what);
-        FF_EXPECT(t, same(a.dx_f + 3 * begin, b.dx_f + 3 * begin, 3 * n, sizeof *a.dx), "%s: points, float32", what);
+        FF_EXPECT(t, same(a.dx_f + 3 * begin, b.dx_f + 3 * begin, 3 * n, sizeof *a.dx), "%s: points, float32",
+                  what);
         FF_EXPECT(t, same(a.d1, b.d1, a.n_w1, sizeof *a.d1) && same(a.d2, b.d2, a.n_w2, sizeof *a.d2),
                   "%s: weights", what);
-        FF_EXPECT(t, same(a.d1_f, b.d1_f, a.n_w1, sizeof *a.d1_f) && same(a.d2_f, b.d2_f, a.n_w2, sizeof *a.d2_f),
-                  "%s: weights, float32", what);
+        FF_EXPECT(
+            t, same(a.d1_f, b.d1_f, a.n_w1, sizeof *a.d1_f) && same(a.d2_f, b.d2_f, a.n_w2, sizeof *a.d2_f),
+            "%s: weights, float32", what);
     }
     ff_graph_destroy(&g);
     ff_embed_destroy(&e);
@@ -190,7 +195,8 @@ static void one_rank_without_memory_stops_all(void **state)
         hit = t->rank == t->size - 1 && ff_mem_fault_hit();
         ff_mem_fail_at(0);
         (void)ff_comm_allreduce(t->world, &hit, 1, FF_MAX_I64);
-        FF_EXPECT(t, st == (hit != 0 ? FF_E_MEM : FF_OK), "allocation %lld: status %d", (long long)n, (int)st);
+        FF_EXPECT(t, st == (hit != 0 ? FF_E_MEM : FF_OK), "allocation %lld: status %d", (long long)n,
+                  (int)st);
         FF_EXPECT(t, ff_mem_blocks() == before, "allocation %lld: blocks leaked", (long long)n);
         ff_error_clear();
     }

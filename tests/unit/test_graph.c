@@ -36,7 +36,8 @@ static double plain_edge(const double *x, const ff_cell *cell, int64_t dst, int6
 }
 
 /* All edges in the order of the graph; images -reach .. reach. */
-static void check_graph(const double *x, int64_t n, double cutoff, const ff_cell *cell, int reach, int64_t *n_edges)
+static void check_graph(const double *x, int64_t n, double cutoff, const ff_cell *cell, int reach,
+                        int64_t *n_edges)
 {
     ff_graph *g = NULL;
     int64_t e = 0;
@@ -195,9 +196,11 @@ static void bad_input_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edges_equal_brute_force),     cmocka_unit_test(periodic_edges_equal_brute_force),
-        cmocka_unit_test(a_point_sees_its_own_images), cmocka_unit_test(far_points_keep_their_edges),
-        cmocka_unit_test(coincident_points_are_neighbours), cmocka_unit_test(bad_input_is_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(edges_equal_brute_force),
+                                       cmocka_unit_test(periodic_edges_equal_brute_force),
+                                       cmocka_unit_test(a_point_sees_its_own_images),
+                                       cmocka_unit_test(far_points_keep_their_edges),
+                                       cmocka_unit_test(coincident_points_are_neighbours),
+                                       cmocka_unit_test(bad_input_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,8 +54,8 @@ static void low_degrees_have_their_closed_form(void **state)
         double u[3], z[FF_HEAD_ROWS];
         unit_vector(i, u);
         const double x = u[0], y = u[1], w = u[2], r3 = sqrt(3);
-        const double want[8] = {y, w, -x, -r3 * x * y, r3 * y * w, (3 * w * w - 1) / 2, -r3 * x * w,
-                                r3 / 2 * (x * x - y * y)};
+        const double want[8] = {
+            y, w, -x, -r3 * x * y, r3 * y * w, (3 * w * w - 1) / 2, -r3 * x * w, r3 / 2 * (x * x - y * y)};
         ff_head_coupling(&p, u, z);
         for (int k = 0; k < 8; k++)
             if (!(fabs(z[k] - want[k]) < 1e-15))
@@ -161,7 +161,8 @@ static void basis_has_its_closed_form_and_limit(void **state)
             const double w = n * PI / rc;
             const double want = plain_envelope(7, d / rc) * (w * d < 1e-8 ? w : sin(w * d) / d);
             /* rounding of 24 rotations, of the largest value n pi / rc */
-            if (!(fabs(b[n - 1] - want) < 1e-14 * w)) fail_msg("b_%d(%g) = %.17g, expected %.17g", n, d, b[n - 1], want);
+            if (!(fabs(b[n - 1] - want) < 1e-14 * w))
+                fail_msg("b_%d(%g) = %.17g, expected %.17g", n, d, b[n - 1], want);
         }
     }
 }
@@ -261,7 +262,8 @@ static void gradients_equal_differences(void **state)
             ff_head_grad_f64 grad = FF_HEAD_GRAD_F64_INIT;
             c.o.path = (ff_scatter_path)path;
             c.o.degree_floor = 0.3;
-            double *dx = head_numbers(50, 3 * c.n), *d1 = head_numbers(51, c.n_w1), *d2 = head_numbers(52, c.n_w2);
+            double *dx = head_numbers(50, 3 * c.n), *d1 = head_numbers(51, c.n_w1),
+                   *d2 = head_numbers(52, c.n_w2);
             grad.points = dx, grad.w1 = d1, grad.w2 = d2;
             ff_graph *g = graph_of(c.x, c.n, cutoff, head_cell(cell));
             assert_int_equal(ff_head_backward_f64(g, &c.o, c.w1, c.w2, c.cot, &grad), FF_OK);
@@ -358,7 +360,8 @@ static double rotation_error(const whole *c, const double *out, const double *tu
 
 static double *run_f32(const whole *c, const ff_graph *g)
 {
-    float *w1 = head_narrow(c->w1, c->n_w1), *w2 = head_narrow(c->w2, c->n_w2), *out = head_narrow(c->out, c->n_out);
+    float *w1 = head_narrow(c->w1, c->n_w1), *w2 = head_narrow(c->w2, c->n_w2),
+          *out = head_narrow(c->out, c->n_out);
     double *wide = malloc((size_t)c->n_out * sizeof *wide);
     assert_int_equal(ff_head_forward_f32(g, &c->o, w1, w2, out), FF_OK);
     for (int64_t i = 0; i < c->n_out; i++) wide[i] = (double)out[i];
@@ -385,7 +388,8 @@ static void outputs_turn_with_the_points(void **state)
         assert_int_equal(ff_head_forward_f64(g, &c.o, c.w1, c.w2, c.out), FF_OK);
         assert_int_equal(ff_head_forward_f64(g_turned, &c.o, c.w1, c.w2, turned), FF_OK);
         double *out32 = run_f32(&c, g), *turned32 = run_f32(&c, g_turned);
-        const double e64 = rotation_error(&c, c.out, turned, big), e32 = rotation_error(&c, out32, turned32, big);
+        const double e64 = rotation_error(&c, c.out, turned, big),
+                     e32 = rotation_error(&c, out32, turned32, big);
         print_message("lmax %d: float64 %.1e of 1e-12, float32 %.1e of 1e-5\n", lmax, e64, e32);
         assert_true(e64 < 1e-12 && e32 < 1e-5);
         ff_graph_destroy(&g), ff_graph_destroy(&g_turned);
@@ -404,7 +408,8 @@ static void outputs_follow_a_permutation(void **state)
     const int64_t per_node = ff_head_n_out(&c.o);
     ff_graph *g = graph_of(c.x, c.n, 0.3, NULL);
     assert_int_equal(ff_head_forward_f64(g, &c.o, c.w1, c.w2, c.out), FF_OK);
-    for (int64_t i = 0; i < c.n; i++) memcpy(y + 3 * (i * 7 % c.n), c.x + 3 * i, 3 * sizeof *y); /* 7 and 90 */
+    for (int64_t i = 0; i < c.n; i++)
+        memcpy(y + 3 * (i * 7 % c.n), c.x + 3 * i, 3 * sizeof *y); /* 7 and 90 */
     ff_graph *g_y = graph_of(y, c.n, 0.3, NULL);
     assert_int_equal(g->n_edges, g_y->n_edges);
     assert_int_equal(ff_head_forward_f64(g_y, &c.o, c.w1, c.w2, other), FF_OK);
@@ -484,7 +489,8 @@ static void chunks_do_not_show(void **state)
         assert_memory_equal(c.out, want, (size_t)c.n_out * sizeof *want);
     }
     ff_scatter_csr_destroy(&csr), ff_graph_destroy(&g);
-    free(parts.coupling), free(parts.radial), free(parts.degree), free(parts.inv_sqrt_deg), free(want), drop(&c);
+    free(parts.coupling), free(parts.radial), free(parts.degree), free(parts.inv_sqrt_deg), free(want),
+        drop(&c);
 }
 
 /* ---- edges of the domain ---- */
@@ -552,7 +558,8 @@ static void tiny_cotangents_keep_their_digits(void **state)
 
 /* ---- bad input ---- */
 
-static void expect_refused(const ff_graph *g, const ff_head_opts *o, const whole *c, ff_status code, const char *text)
+static void expect_refused(const ff_graph *g, const ff_head_opts *o, const whole *c, ff_status code,
+                           const char *text)
 {
     ff_error_clear();
     assert_int_equal(ff_head_forward_f64(g, o, c->w1, c->w2, c->out), code);
