@@ -103,6 +103,9 @@ ff_status ff_cuda_device_name(int device, char *name, size_t size);
 /* The CUDA row of ff_pair_backend on one device (it becomes the current one). Owned by the caller.           Local
  * FF_E_MEM; FF_E_INTERNAL with the driver's text. */
 ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pair_backend **out);
+/* Device memory the backend may take; nine tenths of what is free when it is created. Lists that do not fit are built
+ * chunk by chunk in every layer; results do not depend on it.                                               Local */
+void ff_cuda_backend_set_budget(ff_pair_backend *backend, int64_t bytes);
 void ff_cuda_backend_destroy(ff_pair_backend **backend);
 
 #ifdef __cplusplus

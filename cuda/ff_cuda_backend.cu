@@ -1,51 +1,21 @@
 /* The CUDA row of ff_pair_backend: networks, pair lists on the device, one call a layer and source.
  * Device memory comes from the stream-ordered pool of the current device; the lists of a job stay there, the rest
  * lives for one call. One stream; job_run returns when the rows are in host memory. */
-#include "ff_cuda_net.cuh"
+#include "ff_cuda_impl.cuh"
 
 #include <stdio.h>
 
-extern "C" {
-#include "ff_mem.h"
-#include "ff_pair_backend.h"
-}
-
-typedef struct cuda_impl {
-    ff_cuda_precision precision;
-    cudaStream_t stream;
-    int64_t used, peak;
-} cuda_impl;
-
 struct ff_pair_job {
     ff_cuda_lists lists;
-    void *block[9];
-    int64_t bytes;
+    void *block[8];
 };
-
-static ff_status dev_alloc(cuda_impl *c, size_t bytes, void **out)
-{
-    ff_status st = FF_OK;
-    *out = NULL;
-    FF_CU(cudaMallocAsync(out, bytes + 256, c->stream));
-    c->used += (int64_t)bytes + 256;
-    if (c->used > c->peak) c->peak = c->used;
-done:
-    return st;
-}
-
-static void dev_free(cuda_impl *c, void *p, size_t bytes)
-{
-    if (p == NULL) return;
-    (void)cudaFreeAsync(p, c->stream);
-    c->used -= (int64_t)bytes + 256;
-}
 
 static ff_status net_create(void *impl, const ff_globe_shape *s, const float *const *w, const float *const *b,
                             const double *gscalar, const double *gvector, double length, ff_pair_net **out)
 {
     ff_cuda_net *net = NULL;
     ff_status st =
-        ff_cuda_net_create(s, w, b, gscalar, gvector, length, ((cuda_impl *)impl)->precision, &net);
+        ff_cuda_net_create(s, w, b, gscalar, gvector, length, ((ff_cuda_impl *)impl)->precision, &net);
     *out = (ff_pair_net *)net;
     return st;
 }
@@ -60,23 +30,18 @@ static void net_destroy(void *impl, ff_pair_net **net)
 
 static void job_destroy(void *impl, ff_pair_job **jp)
 {
-    cuda_impl *c = (cuda_impl *)impl;
+    ff_cuda_impl *c = (ff_cuda_impl *)impl;
     ff_pair_job *j = *jp;
     if (j == NULL) return;
-    for (int k = 0; k < 9; k++)
-        if (j->block[k] != NULL) (void)cudaFreeAsync(j->block[k], c->stream);
-    c->used -= j->bytes;
+    for (int k = 0; k < 8; k++) ff_cuda_free(c->pool, j->block[k]);
     ff_free(j);
     *jp = NULL;
 }
 
-static ff_status put(cuda_impl *c, ff_pair_job *j, int slot, size_t bytes, const void *host)
+static ff_status put(ff_cuda_impl *c, ff_pair_job *j, int slot, size_t bytes, const void *host)
 {
     ff_status st = FF_OK;
-    FF_CU(cudaMallocAsync(&j->block[slot], bytes + 256, c->stream));
-    j->bytes += (int64_t)bytes + 256;
-    c->used += (int64_t)bytes + 256;
-    if (c->used > c->peak) c->peak = c->used;
+    FF_TRY(ff_cuda_alloc(c->pool, bytes, &j->block[slot]));
     if (host != NULL && bytes > 0)
         FF_CU(cudaMemcpyAsync(j->block[slot], host, bytes, cudaMemcpyHostToDevice, c->stream));
 done:
@@ -86,9 +51,9 @@ done:
 static ff_status job_create(void *impl, const ff_pair_lists *l, ff_pair_job **out)
 {
     ff_status st = FF_OK;
-    cuda_impl *c = (cuda_impl *)impl;
+    ff_cuda_impl *c = (ff_cuda_impl *)impl;
     void *work = NULL;
-    size_t n = (size_t)l->n_t, seg = (size_t)l->n_seg, work_bytes = ff_cuda_cut_bytes(l->n_t);
+    size_t n = (size_t)l->n_t, seg = (size_t)l->n_seg;
     ff_pair_job *j = (ff_pair_job *)ff_mem_alloc0(1, sizeof *j);
     *out = NULL;
     if (j == NULL) return FF_E_MEM;
@@ -100,7 +65,7 @@ static ff_status job_create(void *impl, const ff_pair_lists *l, ff_pair_job **ou
     FF_GO(put(c, j, 5, (size_t)l->n_src_ids * sizeof(int32_t), l->src));
     FF_GO(put(c, j, 6, (n + 1) * sizeof(int32_t), NULL));
     FF_GO(put(c, j, 7, (n + 1) * sizeof(int64_t), NULL));
-    FF_GO(dev_alloc(c, work_bytes, &work));
+    FF_GO(ff_cuda_alloc(c->pool, ff_cuda_cut_bytes(l->n_t), &work));
     j->lists.n_t = l->n_t;
     j->lists.d_x_t = (const double *)j->block[0];
     j->lists.d_seg_off = (const int32_t *)j->block[1];
@@ -114,7 +79,7 @@ static ff_status job_create(void *impl, const ff_pair_lists *l, ff_pair_job **ou
     *out = j;
     j = NULL;
 done:
-    dev_free(c, work, work_bytes);
+    ff_cuda_free(c->pool, work);
     job_destroy(impl, &j);
     return st;
 }
@@ -128,8 +93,8 @@ static __global__ void add_rows(int64_t n, const float *more, float *rows)
 
 enum { X, RAW, STRENGTH, REC, PART, OUT, MORE, N_BLOCKS };
 
-static ff_status run_blocks(cuda_impl *c, ff_pair_job *j, ff_pair_net *const *nets, int n_net, int64_t n_src,
-                            const float *strength, float *rows, void **d)
+static ff_status run_blocks(ff_cuda_impl *c, ff_pair_job *j, ff_pair_net *const *nets, int n_net,
+                            int64_t n_src, const float *strength, float *rows, void **d)
 {
     ff_status st = FF_OK;
     for (int b = 0; b < n_net; b++) {
@@ -164,7 +129,7 @@ static ff_status job_run(void *impl, ff_pair_job *j, ff_pair_net *const *nets, i
                          const double *x, const float *raw, const float *strength, float *rows)
 {
     ff_status st = FF_OK;
-    cuda_impl *c = (cuda_impl *)impl;
+    ff_cuda_impl *c = (ff_cuda_impl *)impl;
     const ff_cuda_net *net = (const ff_cuda_net *)nets[0];
     size_t n_raw = (size_t)(net->d.n_sscalar + net->d.dim * net->d.n_svec), n = (size_t)n_src;
     size_t n_comp = (size_t)net->d.n_comp, n_out = (size_t)j->lists.n_t * n_comp;
@@ -180,18 +145,18 @@ static ff_status job_run(void *impl, ff_pair_job *j, ff_pair_net *const *nets, i
         if (ff_cuda_record_bytes((const ff_cuda_net *)nets[b], n_src) > bytes[REC])
             bytes[REC] = ff_cuda_record_bytes((const ff_cuda_net *)nets[b], n_src);
     if (n_out == 0) return FF_OK;
-    for (int k = 0; k < N_BLOCKS; k++) FF_GO(dev_alloc(c, bytes[k], &d[k]));
+    for (int k = 0; k < N_BLOCKS; k++) FF_GO(ff_cuda_alloc(c->pool, bytes[k], &d[k]));
     FF_CU(cudaMemcpyAsync(d[X], x, bytes[X], cudaMemcpyHostToDevice, c->stream));
     FF_CU(cudaMemcpyAsync(d[RAW], raw, bytes[RAW], cudaMemcpyHostToDevice, c->stream));
     FF_GO(run_blocks(c, j, nets, n_net, n_src, strength, rows, d));
 done:
-    for (int k = 0; k < N_BLOCKS; k++) dev_free(c, d[k], bytes[k]);
+    for (int k = 0; k < N_BLOCKS; k++) ff_cuda_free(c->pool, d[k]);
     return st;
 }
 
 static int64_t device_peak(void *impl)
 {
-    return ((cuda_impl *)impl)->peak;
+    return ff_cuda_pool_peak(((ff_cuda_impl *)impl)->pool);
 }
 
 int ff_cuda_device_count(void)
@@ -211,20 +176,31 @@ done:
     return st;
 }
 
+static void set_budget(ff_cuda_impl *c, int64_t bytes)
+{
+    c->budget = bytes;
+    ff_cuda_pool_set_budget(c->pool, bytes);
+}
+
+void ff_cuda_backend_set_budget(ff_pair_backend *b, int64_t bytes)
+{
+    set_budget((ff_cuda_impl *)b->impl, bytes);
+}
+
 ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pair_backend **out)
 {
     ff_status st = FF_OK;
-    cuda_impl *c = (cuda_impl *)ff_mem_alloc0(1, sizeof *c);
+    ff_cuda_impl *c = (ff_cuda_impl *)ff_mem_alloc0(1, sizeof *c);
     ff_pair_backend *b = (ff_pair_backend *)ff_mem_alloc0(1, sizeof *b);
-    cudaMemPool_t pool;
-    uint64_t keep = UINT64_MAX;
+    size_t free_bytes = 0, all_bytes = 0;
     *out = NULL;
     if (c == NULL || b == NULL) FF_GO(FF_E_MEM);
     c->precision = precision;
     FF_CU(cudaSetDevice(device));
     FF_CU(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
-    FF_CU(cudaDeviceGetDefaultMemPool(&pool, device));
-    FF_CU(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    FF_GO(ff_cuda_pool_create(c->stream, &c->pool));
+    FF_CU(cudaMemGetInfo(&free_bytes, &all_bytes));
+    set_budget(c, (int64_t)(free_bytes / 10 * 9));
     b->name = "cuda";
     b->impl = c;
     b->net_create = net_create;
@@ -233,10 +209,12 @@ ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pai
     b->job_destroy = job_destroy;
     b->job_run = job_run;
     b->device_peak = device_peak;
+    b->resident = &ff_cuda_resident_ops;
     *out = b;
     c = NULL;
     b = NULL;
 done:
+    if (c != NULL) ff_cuda_pool_destroy(&c->pool);
     ff_free(c);
     ff_free(b);
     return st;
@@ -245,7 +223,8 @@ done:
 void ff_cuda_backend_destroy(ff_pair_backend **bp)
 {
     if (*bp == NULL) return;
-    cuda_impl *c = (cuda_impl *)(*bp)->impl;
+    ff_cuda_impl *c = (ff_cuda_impl *)(*bp)->impl;
+    ff_cuda_pool_destroy(&c->pool);
     (void)cudaStreamDestroy(c->stream);
     ff_free(c);
     ff_free(*bp);

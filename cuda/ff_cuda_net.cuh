@@ -89,6 +89,31 @@ static inline size_t ff_h0_offset(const ff_net_dims *d, int64_t n)
     return ((size_t)n * (size_t)d->rec_len * sizeof(float) + 255) / 256 * 256;
 }
 
+/* Source rows of one boundary: static features [n][n_stat] (n_scalar scalars first) and the layer's values [n][n_dyn]
+ * (n_ls latent scalars, n_lv components of latent vectors, ...). n_ls = n_lv = 0: no latents in this layer. */
+typedef struct ff_rec_rows {
+    int64_t n;
+    const float *stat, *dyn;
+    int n_stat, n_dyn, n_scalar, n_ls, n_lv;
+} ff_rec_rows;
+enum { FF_REC_NETS = 8 };
+/* Records of n_net networks of one shape: one d_rec, d_h0 and d_strength (may be NULL) a network; strength k is column
+ * slot[k] of dyn. */
+ff_status ff_records_run(const ff_cuda_net *const *net, int n_net, const ff_rec_rows *rows, float *d_rec,
+                         void *const *d_h0, float *const *d_strength, const int *slot, cudaStream_t s);
+size_t ff_h0_bytes(const ff_cuda_net *net); /* of one source */
+
+/* Pair sums of one network into rows [n_t][n_comp]: added where add is set, else overwritten. */
+typedef struct ff_pair_run_args {
+    const ff_cuda_lists *lists;
+    const double *x_s;
+    const float *strength, *rec;
+    const void *h0;
+    float *part, *rows;
+    bool add;
+} ff_pair_run_args;
+ff_status ff_pair_run(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s);
+
 const ff_fused_row *ff_fused_find(const ff_net_dims *d, ff_cuda_precision precision);
 double ff_fused_work(const ff_fused_row *row); /* padded multiply-adds of a pair */
 cudaError_t ff_plain_launch(const ff_net_dims *d, const ff_pair_dev *p, const float *w, cudaStream_t stream);

@@ -48,25 +48,26 @@ done:
     return st;
 }
 
+/* add: networks after the first, whose rounded sums are added in float32. */
 static __global__ void reduce_pieces(int64_t n, int n_comp, const int32_t *piece_off, const float *part,
-                                     float *out)
+                                     bool add, float *out)
 {
     int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= n) return;
     int64_t t = i / n_comp, c = i % n_comp;
     double sum = 0.0;
     for (int64_t k = piece_off[t]; k < piece_off[t + 1]; k++) sum += part[k * n_comp + c];
-    out[i] = (float)sum;
+    out[i] = add ? out[i] + (float)sum : (float)sum;
 }
 
-ff_status ff_cuda_pair_forward(const ff_cuda_net *net, const ff_cuda_pair_args *args, void *stream)
+ff_status ff_pair_run(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s)
 {
     ff_status st = FF_OK;
-    const ff_cuda_lists *l = args->lists;
+    const ff_cuda_lists *l = a->lists;
     int64_t n = (int64_t)l->n_t * net->d.n_comp;
     ff_pair_dev p;
     p.x_t = l->d_x_t;
-    p.x_s = args->d_x_s;
+    p.x_s = a->x_s;
     p.seg_off = l->d_seg_off;
     p.seg_cum = l->d_seg_cum;
     p.n_pairs = l->d_n_pairs;
@@ -74,24 +75,36 @@ ff_status ff_cuda_pair_forward(const ff_cuda_net *net, const ff_cuda_pair_args *
     p.piece_off = l->d_piece_off;
     p.seg_src = l->d_seg_src;
     p.group_off = l->d_group_off;
-    p.strength = args->d_strength;
-    p.rec = (const float *)args->d_rec;
-    p.h0 = (const char *)args->d_rec + ff_h0_offset(&net->d, args->n_src);
-    p.part = args->d_part;
+    p.strength = a->strength;
+    p.rec = a->rec;
+    p.h0 = a->h0;
+    p.part = a->part;
     p.n_t = l->n_t;
     p.n_piece = l->n_piece;
     p.n_group = l->n_group;
     if (n == 0) return FF_OK;
     if (p.n_piece > 0 && net->fused != NULL)
-        FF_CU(net->fused->launch(&net->d, &p, net->image, net->bias, (cudaStream_t)stream));
+        FF_CU(net->fused->launch(&net->d, &p, net->image, net->bias, s));
     else if (p.n_piece > 0 && net->mma != NULL)
-        FF_CU(ff_mma_launch(&net->d, net->mma, net->precision, &p, net->image, net->bias, net->tab,
-                            (cudaStream_t)stream));
+        FF_CU(ff_mma_launch(&net->d, net->mma, net->precision, &p, net->image, net->bias, net->tab, s));
     else if (p.n_piece > 0)
-        FF_CU(ff_plain_launch(&net->d, &p, net->w_pair, (cudaStream_t)stream));
-    reduce_pieces<<<(unsigned)((n + BLOCK - 1) / BLOCK), BLOCK, 0, (cudaStream_t)stream>>>(
-        n, net->d.n_comp, l->d_piece_off, args->d_part, args->d_out);
+        FF_CU(ff_plain_launch(&net->d, &p, net->w_pair, s));
+    reduce_pieces<<<(unsigned)((n + BLOCK - 1) / BLOCK), BLOCK, 0, s>>>(n, net->d.n_comp, l->d_piece_off,
+                                                                        a->part, a->add, a->rows);
     FF_CU(cudaGetLastError());
 done:
     return st;
+}
+
+ff_status ff_cuda_pair_forward(const ff_cuda_net *net, const ff_cuda_pair_args *args, void *stream)
+{
+    ff_pair_run_args a = {args->lists,
+                          args->d_x_s,
+                          args->d_strength,
+                          (const float *)args->d_rec,
+                          (const char *)args->d_rec + ff_h0_offset(&net->d, args->n_src),
+                          args->d_part,
+                          args->d_out,
+                          false};
+    return ff_pair_run(net, &a, (cudaStream_t)stream);
 }

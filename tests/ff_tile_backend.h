@@ -128,7 +128,7 @@ static inline int64_t tb_peak(void *impl)
     return 0;
 }
 
-static const ff_pair_backend ff_tile_backend = {"tiles",       NULL,           tb_net_create, tb_net_destroy,
-                                                tb_job_create, tb_job_destroy, tb_job_run,    tb_peak};
+static const ff_pair_backend ff_tile_backend = {
+    "tiles", NULL, tb_net_create, tb_net_destroy, tb_job_create, tb_job_destroy, tb_job_run, tb_peak, NULL};
 
 #endif

@@ -60,7 +60,10 @@ static ff_status create_cuda(const ff_app *app, int n_devices, ff_pair_backend *
                                                              : FF_CUDA_F32;
     FF_TRY(ff_agree(app->comm, pick_device(app, n_devices, &device)));
     FF_TRY(print_map(app, device));
-    return ff_agree(app->comm, ff_cuda_backend_create(device, p, out));
+    FF_TRY(ff_agree(app->comm, ff_cuda_backend_create(device, p, out)));
+    int64_t budget = ff_config_int(app->config, "run.gpu_memory");
+    if (budget > 0) ff_cuda_backend_set_budget(*out, budget);
+    return FF_OK;
 }
 
 /* The fewest GPUs any rank sees decide, so that all ranks choose alike. */

@@ -185,6 +185,7 @@ static ff_status evaluate(predict *p)
     opts.backend = p->app->backend;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
     opts.progress = true;
+    opts.device_only = !ff_config_bool(c, "predict.dry_run") && ff_config_int(c, "predict.check") == 0;
     print_case(p);
     FF_TRY(ff_eval_create(p->app->comm, p->c, &opts, &p->e));
     p->n_rows = ff_eval_n_targets_home(p->e);

@@ -36,17 +36,32 @@ static void upper_sum(const ff_let *let, int32_t i, const ff_moment_ops *ops, co
     ops->node(ops->ctx, i, sum);
 }
 
+ff_status ff_moment_upper(const ff_let *let, const ff_moment_ops *ops, const double *own)
+{
+    ff_status st = FF_OK;
+    double *all = NULL, *scratch = NULL;
+    size_t m = (size_t)ops->m, levels = (size_t)ff_topo_depth(let->cloud->n, let->cloud->leaf_size) + 2;
+    if ((st = FF_NEW(all, (size_t)let->n_bottom * m + 1)) == FF_OK) st = FF_NEW(scratch, levels * m);
+    if ((st = ff_agree(let->cloud->comm, st)) != FF_OK) goto done;
+    FF_GO(ff_let_gather_bottom(let, m * sizeof *own, own, all));
+    if (let->n_bottom > 0) {
+        int64_t next = 0;
+        upper_sum(let, 0, ops, all, &next, scratch, scratch + m);
+    }
+done:
+    ff_free(all);
+    ff_free(scratch);
+    return st;
+}
+
 ff_status ff_moment_run(const ff_let *let, const ff_moment_ops *ops)
 {
     ff_status st = FF_OK;
-    double *own = NULL, *all = NULL, *scratch = NULL;
+    double *own = NULL;
     size_t m = (size_t)ops->m;
     int64_t n_own = let->own_bottom_end - let->own_bottom_begin;
     size_t levels = (size_t)ff_topo_depth(let->cloud->n, let->cloud->leaf_size) + 2;
-    if ((st = FF_NEW(own, (size_t)n_own * m + 1)) == FF_OK &&
-        (st = FF_NEW(all, (size_t)let->n_bottom * m + 1)) == FF_OK)
-        st = FF_NEW(scratch, levels * m);
-    if ((st = ff_agree(let->cloud->comm, st)) != FF_OK) goto done;
+    FF_TRY(FF_NEW_ALL(let->cloud->comm, own, (size_t)n_own * m + 1));
     ff_status worker = FF_OK;
 #pragma omp parallel
     {
@@ -63,15 +78,8 @@ ff_status ff_moment_run(const ff_let *let, const ff_moment_ops *ops)
         ff_free(mine);
     }
     FF_GO(ff_agree(let->cloud->comm, worker));
-    FF_GO(ff_let_gather_bottom(let, m * sizeof *own, own, all));
-    if (let->n_bottom > 0) {
-        int64_t next = 0;
-        double *root = scratch;
-        upper_sum(let, 0, ops, all, &next, root, scratch + m);
-    }
+    FF_GO(ff_moment_upper(let, ops, own));
 done:
     ff_free(own);
-    ff_free(all);
-    ff_free(scratch);
     return st;
 }

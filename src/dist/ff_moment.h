@@ -32,4 +32,8 @@ typedef struct ff_moment_down_ops {
 
 ff_status ff_moment_down(const ff_let *let, const ff_moment_down_ops *ops); /* Collective */
 
+/* The second half of it: all-gathers the sums own [own bottoms][m] of own subtrees, calls node() for the other
+ * ranks' bottoms and the nodes above, children before parents. Collective */
+ff_status ff_moment_upper(const ff_let *let, const ff_moment_ops *ops, const double *own);
+
 #endif

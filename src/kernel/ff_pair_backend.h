@@ -5,8 +5,8 @@
 
 #include "ff_globe.h"
 #include "ff_pair_lists.h"
+#include "ff_resident.h" /* ff_pair_net: a packed network of the backend */
 
-typedef struct ff_pair_net ff_pair_net; /* a packed network of the backend */
 typedef struct ff_pair_job ff_pair_job; /* pair lists where the backend wants them */
 
 typedef struct ff_pair_backend {
@@ -22,6 +22,7 @@ typedef struct ff_pair_backend {
     ff_status (*job_run)(void *impl, ff_pair_job *job, ff_pair_net *const *net, int n_net, int64_t n_src,
                          const double *x, const float *raw, const float *strength, float *rows);
     int64_t (*device_peak)(void *impl); /* bytes of device memory at the peak */
+    const ff_resident_ops *resident;    /* whole evaluations instead of jobs; may be NULL */
 } ff_pair_backend;
 
 #endif

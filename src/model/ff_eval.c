@@ -197,15 +197,20 @@ static ff_status make_geometry(ff_eval *e)
 
 /* ---- public ---- */
 
-static ff_status setup(ff_eval *e)
+static ff_status make_shapes(ff_eval *e)
 {
     const ff_model_config *m = e->c->model->config;
-    ff_status st = FF_NEW0(e->set, e->n_cloud);
-    if (st == FF_OK) st = FF_NEW0(e->let, e->n_cloud);
-    if (st == FF_OK) st = FF_NEW(e->gscalar, ff_names_count(&m->globals, 0) + m->n_len * m->n_len + 1);
+    ff_status st = FF_NEW(e->gscalar, ff_names_count(&m->globals, 0) + m->n_len * m->n_len + 1);
     if (st == FF_OK) st = FF_NEW(e->gvector, ff_names_count(&m->globals, 1) * m->dim + 1);
     if (st == FF_OK) st = ff_model_globals(m, e->c->global, e->c->length, e->gscalar, e->gvector);
     if (st == FF_OK) st = pick_pairs(e);
+    return ff_agree(e->comm, st);
+}
+
+static ff_status make_trees(ff_eval *e)
+{
+    ff_status st = FF_NEW0(e->set, e->n_cloud);
+    if (st == FF_OK) st = FF_NEW0(e->let, e->n_cloud);
     FF_TRY(ff_agree(e->comm, st));
     ff_phase_begin("sort and cut");
     FF_TRY(make_clouds(e));
@@ -213,13 +218,50 @@ static ff_status setup(ff_eval *e)
     ff_phase_begin("trees");
     FF_TRY(ff_let_build(e->cloud, e->n_cloud, e->need, e->c->theta, e->let));
     ff_phase_begin("plan");
-    FF_TRY(mark_all(e));
-    FF_TRY(ff_agree(e->comm, ff_let_figures(e->let, e->n_cloud, e->need, e->weight, e->c->theta,
-                                            e->c->expand_far, &e->stats.dist)));
-    ff_phase_begin("geometry");
-    FF_TRY(make_geometry(e));
+    return mark_all(e);
+}
+
+/* On one rank a backend that keeps evaluations builds its own trees. */
+static ff_status setup(ff_eval *e)
+{
+    bool resident = ff_eval_is_resident(e), lean = resident && e->opts.device_only;
+    if (!lean || e->comm->size > 1) FF_TRY(make_trees(e));
+    if (!lean) {
+        FF_TRY(ff_agree(e->comm, ff_let_figures(e->let, e->n_cloud, e->need, e->weight, e->c->theta,
+                                                e->c->expand_far, &e->stats.dist)));
+        ff_phase_begin("geometry");
+        FF_TRY(make_geometry(e));
+    }
+    if (resident) {
+        ff_phase_begin("device set-up");
+        FF_TRY(ff_eval_resident_start(e));
+    }
     ff_phase_end();
     return FF_OK;
+}
+
+static void trees_free(ff_eval *e)
+{
+    for (int i = 0; i < e->n_cloud; i++) {
+        if (e->set != NULL) {
+            eval_set *s = &e->set[i];
+            ff_free(s->x_point);
+            ff_free(s->x_node);
+            ff_free(s->x_plain);
+            ff_free(s->stat_point);
+            ff_free(s->stat_node);
+            ff_free(s->mu_own);
+            ff_free(s->mu_node);
+            ff_free(s->late_node);
+            ff_free(s->task);
+            ff_free(s->remote);
+        }
+        if (e->let != NULL) ff_let_destroy(&e->let[i]);
+        if (e->cloud != NULL) ff_cloud_destroy(&e->cloud[i]);
+    }
+    FF_FREE(e->set);
+    FF_FREE(e->let);
+    FF_FREE(e->cloud);
 }
 
 ff_status ff_eval_create(ff_comm *comm, const ff_case *c, const ff_eval_opts *opts, ff_eval **out)
@@ -240,10 +282,23 @@ ff_status ff_eval_create(ff_comm *comm, const ff_case *c, const ff_eval_opts *op
     e->n_lat = m->n_latent_scalar + m->dim * m->n_latent_vector;
     e->n_len = m->n_len;
     e->n_dyn = e->n_lat + e->n_len;
-    st = setup(e);
+    st = make_shapes(e);
+    if (st == FF_OK) st = setup(e);
     e->stats.t_setup_s = ff_now_s() - t0;
     if (st != FF_OK) ff_eval_destroy(&e);
     *out = e;
+    return st;
+}
+
+ff_status ff_eval_refresh(ff_eval *e)
+{
+    double t0 = ff_now_s();
+    ff_eval_jobs_free(e);
+    if (!e->opts.f64) ff_eval_free_f32(e);
+    if (e->opts.f64) ff_eval_free_f64(e);
+    trees_free(e);
+    ff_status st = setup(e);
+    e->stats.t_setup_s = ff_now_s() - t0;
     return st;
 }
 
@@ -252,7 +307,13 @@ ff_status ff_eval_run(ff_eval *e, double *out)
     double t0 = ff_now_s();
     e->stats.pairs = e->stats.flop = e->stats.bytes_sent = 0;
     e->stats.t_exchange_s = e->stats.t_wait_s = 0;
-    ff_status st = e->opts.f64 ? ff_eval_layers_f64(e, out) : ff_eval_layers_f32(e, out);
+    ff_status st = FF_OK;
+    if (ff_eval_is_resident(e)) {
+        st = ff_eval_resident_run(e, out);
+        if (st == FF_OK && !e->opts.device_only) st = ff_agree(e->comm, ff_eval_take_values_f32(e));
+    } else {
+        st = e->opts.f64 ? ff_eval_layers_f64(e, out) : ff_eval_layers_f32(e, out);
+    }
     e->stats.t_layers_s = ff_now_s() - t0;
     return st;
 }
@@ -281,7 +342,7 @@ const ff_eval_stats *ff_eval_get_stats(const ff_eval *e)
 
 int64_t ff_eval_n_targets_home(const ff_eval *e)
 {
-    return e->cloud[e->target]->n_home;
+    return e->target < e->n_src ? e->c->source[e->target].n : e->c->n_targets;
 }
 
 int ff_eval_n_layers(const ff_eval *e)
@@ -358,26 +419,8 @@ void ff_eval_destroy(ff_eval **ep)
         ff_eval_free_f64(e);
     else
         ff_eval_free_f32(e);
-    for (int i = 0; i < e->n_cloud; i++) {
-        if (e->set != NULL) {
-            eval_set *s = &e->set[i];
-            ff_free(s->x_point);
-            ff_free(s->x_node);
-            ff_free(s->x_plain);
-            ff_free(s->stat_point);
-            ff_free(s->stat_node);
-            ff_free(s->mu_own);
-            ff_free(s->mu_node);
-            ff_free(s->late_node);
-            ff_free(s->task);
-            ff_free(s->remote);
-        }
-        if (e->let != NULL) ff_let_destroy(&e->let[i]);
-        if (e->cloud != NULL) ff_cloud_destroy(&e->cloud[i]);
-    }
-    ff_free(e->set);
-    ff_free(e->let);
-    ff_free(e->cloud);
+    ff_eval_resident_free(e);
+    trees_free(e);
     ff_free(e->need);
     ff_free(e->weight);
     ff_free(e->gscalar);

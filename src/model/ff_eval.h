@@ -16,6 +16,9 @@ typedef struct ff_eval_opts {
     bool f64;                       /* network, features and sums' inputs in double (verification) */
     bool progress;
     bool keep; /* layers' outputs stay (n_own rows a layer and boundary): ff_grad_run needs them */
+    /* With a backend that keeps evaluations (ff_resident.h): no figures, geometry and last values on the host, on one
+     * rank no trees either. ff_eval_lets, _node, _direct, _bytes are not to be called then. */
+    bool device_only;
     /* Called after each communication layer for each boundary (source index), before compression, and for the
      * final layer before calibration (source -1): home-order rows [n_home][n_comp], fields sorted. May be
      * NULL. Collective: every rank calls it, also with n_home = 0. */
@@ -24,7 +27,7 @@ typedef struct ff_eval_opts {
 } ff_eval_opts;
 #define FF_EVAL_OPTS_INIT                                                                                    \
     {                                                                                                        \
-        NULL, false, false, false, NULL, NULL                                                                \
+        NULL, false, false, false, false, NULL, NULL                                                         \
     }
 
 typedef struct ff_eval_stats {
@@ -38,11 +41,17 @@ typedef struct ff_eval_stats {
 /* Clouds, balanced cut, locally essential trees, payload lists, geometry aggregates.               Collective
  */
 ff_status ff_eval_create(ff_comm *comm, const ff_case *c, const ff_eval_opts *opts, ff_eval **out);
+/* Trees, plans and geometry anew, for points or fields of the case that have changed in place; networks stay. */
+ff_status ff_eval_refresh(ff_eval *e); /* Collective */
 /* All layers. out [n home targets][n_comp of the output fields], calibrated, home order, caller's. Collective
  */
 ff_status ff_eval_run(ff_eval *e, double *out);
 const ff_eval_stats *ff_eval_get_stats(const ff_eval *e);
 void ff_eval_destroy(ff_eval **e);
+
+/* Seconds of the device by phase since ff_eval_create or ff_eval_refresh; returns how many, 0 without a backend that
+ * keeps evaluations. Local */
+int ff_eval_resident_phases(ff_eval *e, ff_resident_phase *phase, int max);
 
 int64_t ff_eval_n_targets_home(const ff_eval *e);
 int ff_eval_n_layers(const ff_eval *e); /* the final one included */

@@ -779,6 +779,20 @@ void FF_T(ff_eval_free)(ff_eval *e)
     e->last_dyn = NULL;
 }
 
+#if FF_EVAL_BACKEND
+/* Last source values of own points from a backend that keeps evaluations. */
+ff_status ff_eval_take_values_f32(ff_eval *e)
+{
+    layer l = {.e = e};
+    ff_eval_free_f32(e);
+    FF_TRY(values_alloc(&l));
+    ff_free(l.out);
+    for (int j = 0; j < e->n_src; j++)
+        FF_TRY(ff_eval_resident_values(e, j, l.src[j].dyn_point + (int64_t)e->let[j]->own_first * e->n_dyn));
+    return FF_OK;
+}
+#endif
+
 /* ---- direct evaluation of the final layer at k points, for --check ---- */
 
 /* Adds the own points of source j in chunks: records, tiles, exact sums [k][n_comp]. */

@@ -29,6 +29,8 @@ typedef struct eval_job {
     ff_pair_job *job;
 } eval_job;
 
+typedef struct eval_resident eval_resident; /* ff_eval_resident.c */
+
 struct ff_eval {
     ff_comm *comm;
     const ff_case *c;
@@ -43,6 +45,7 @@ struct ff_eval {
     double *gscalar, *gvector;
     int n_lat, n_len, n_dyn; /* latent components; lengths; n_dyn = n_lat + n_len values a source and layer */
     eval_job *job[2];        /* [n_src] communication layers, final layer; with a backend only */
+    eval_resident *res;      /* instead of jobs, with a backend that keeps evaluations */
     void **
         kept; /* [n_comm + 1][n_cloud] with opts.keep: out of each layer, own rows of the instance's type, before
                     compression and calibration; NULL where the cloud is no target of the layer */
@@ -75,6 +78,16 @@ typedef struct eval_job_args {
 } eval_job_args;
 ff_status ff_eval_jobs_run(ff_eval *e, const eval_job_args *a, int64_t *pairs);
 void ff_eval_jobs_free(ff_eval *e);
+
+/* Evaluation on a backend that keeps it (ff_eval_resident.c). start: after the trees of several ranks, again for new
+ * points. Collective but for is_, phases, free */
+bool ff_eval_is_resident(const ff_eval *e);
+ff_status ff_eval_resident_start(ff_eval *e);
+ff_status ff_eval_resident_run(ff_eval *e, double *out);
+void ff_eval_resident_free(ff_eval *e);
+/* Source values of the last run for ff_eval_direct_f32. Local */
+ff_status ff_eval_resident_values(ff_eval *e, int j, float *rows);
+ff_status ff_eval_take_values_f32(ff_eval *e);
 
 /* Calibration y = w y + b of final rows [n][n_comp], in place. */
 void ff_eval_calibrate(const ff_eval *e, int64_t n, double *rows);

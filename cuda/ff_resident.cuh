@@ -1,0 +1,168 @@
+/* The resident evaluation's parts: what a cloud keeps on the device, and the kernels' host entries. Private to cuda/.
+ *
+ * Rows of a source cloud are indexed by source id: held points, then held nodes. */
+#ifndef FF_RESIDENT_CUH
+#define FF_RESIDENT_CUH
+
+#include "ff_cuda_impl.cuh"
+
+enum {
+    FF_RES_MAX_PASS = 6,
+    FF_RES_LIMIT = 64,
+    FF_RES_EVENTS = 512,
+    FF_RES_MAX_CLOUDS = 64,
+    FF_RES_MAX_PHASES = 16,
+    FF_RES_STAGE_BYTES = 8 << 20
+};
+
+/* Aggregates go bottom up in passes: an item of pass l is a maximal subtree of at most 64^(l + 1) points; its leaves
+ * are the items of the passes before. One warp an item, so a sum's order is that of the tree: left + right. */
+typedef struct ff_agg_item {
+    int32_t cloud, slot; /* slot: row of sums that the item's root fills */
+    int32_t from, to;    /* pass 0: nodes; later: entries, each a node, or ~slot of an item before */
+} ff_agg_item;
+
+typedef struct ff_agg_passes {
+    int n;
+    int64_t begin[FF_RES_MAX_PASS + 1]; /* items of pass l: [begin[l], begin[l + 1]) */
+    int64_t n_slots;                    /* of all clouds */
+    ff_agg_item *d_item;
+    int32_t *d_entry;
+    int64_t n_entry;
+} ff_agg_passes;
+
+typedef struct ff_res_cloud {
+    bool source;
+    int64_t n, n_own;
+    int32_t n_held, n_nodes, own_first;
+    int n_scalar, n_stat;
+    ff_cuda_tree *tree;
+    int64_t *d_order;              /* [n] given row at each own position; NULL: the same */
+    double *d_xp, *d_xn, *d_plain; /* [n_held][dim]; [n_nodes][dim] mu-weighted (sources), plain */
+    double *d_xs;                  /* [n_held + n_nodes][4] padded copy for the pair kernels; sources */
+    double *d_mu;                  /* [n_held + n_nodes] */
+    float *d_stat, *d_dyn;         /* [n_held + n_nodes][n_stat], [n_dyn] */
+    double *d_total;               /* [n_own][n_comp] of the layer in work */
+    float *d_out;                  /* [n_own][n_comp] */
+    /* several ranks */
+    int64_t n_bottom, n_upper, n_send, n_recv, slot0; /* own subtrees' sums are slots slot0 .. */
+    int32_t *d_upper, *d_send, *d_recv;
+    char *d_msg[2], *h_msg[2]; /* send, recv: rows of the widest kind; device and pinned */
+    double *d_urow, *h_urow, *h_brow;
+} ff_res_cloud;
+
+/* Device view of a cloud for the aggregate kernels. */
+typedef struct ff_agg_view {
+    const ff_node *node;
+    const int64_t *count;
+    const int32_t *first;
+    const double *xp;
+    double *xn, *plain, *xs, *mu;
+    float *stat, *dyn;
+    int32_t n_held, own_first;
+    int n_stat, source;
+} ff_agg_view;
+
+typedef struct ff_agg_dims {
+    int dim, n_lat, n_dyn, stride; /* stride: doubles of a row of sums; the last one is mu */
+} ff_agg_dims;
+
+/* Memory of the layer in work; H0 and STRENGTH hold all branches. */
+enum { FF_RES_REC, FF_RES_PART, FF_RES_ROWS, FF_RES_HOME, FF_RES_H0, FF_RES_STRENGTH, FF_RES_N_WORK };
+
+struct ff_resident {
+    ff_cuda_impl *impl;
+    ff_resident_model m;
+    ff_resident_comm comm;
+    ff_agg_dims agg;
+    int n_lat, n_dyn;
+    ff_res_cloud *cloud; /* [n_cloud] */
+    ff_agg_passes passes;
+    int64_t *passes_n; /* [n_cloud] points the passes are made for; one rank only, else made anew */
+    bool passes_good;
+    ff_agg_view *d_view;
+    double *d_sums;
+    ff_cuda_lists **lists; /* [2][n_src]: communication layers, final layer; all NULL where chunked */
+    bool chunked;
+    ff_resident_counts counts; /* far_evals: all evaluations, near ones included */
+    unsigned long long *d_near;
+    float *d_weight, *d_bias;
+    /* of the layer in work, kept as large as needed so far */
+    void *work[FF_RES_N_WORK];
+    size_t work_bytes[FF_RES_N_WORK];
+    /* staging */
+    char *h_stage[2], *h_out;
+    size_t h_out_bytes;
+    cudaEvent_t stage_free[2];
+    int stage;
+    /* phases */
+    const char *phase_name[FF_RES_MAX_PHASES];
+    double phase_s[FF_RES_MAX_PHASES];
+    int n_phases, open, n_events;
+    cudaEvent_t event[FF_RES_EVENTS];
+    int event_phase[FF_RES_EVENTS];
+};
+
+static inline cudaStream_t ff_res_stream(const ff_resident *r)
+{
+    return r->impl->stream;
+}
+
+/* res_host.cu. Work from here on belongs to phase name; NULL: to none. */
+ff_status ff_res_phase(ff_resident *r, const char *name);
+int ff_res_phases(ff_resident *r, ff_resident_phase *p, int max);
+/* At least bytes at work[slot], contents lost where it grows. */
+ff_status ff_res_need(ff_resident *r, int slot, size_t bytes);
+/* Host memory of any kind to the device, through two pinned buffers in turn; and back, waiting. */
+ff_status ff_res_upload(ff_resident *r, void *d_dst, const void *src, size_t bytes);
+ff_status ff_res_put(ff_resident *r, const void *src, size_t bytes, void *d_ptr); /* allocates *d_ptr, too */
+ff_status ff_res_download(ff_resident *r, void *dst, const void *d_src, size_t bytes);
+
+/* res_exchange.cu */
+ff_status ff_res_messages(ff_resident *r, ff_res_cloud *c, const ff_resident_cloud *g);
+/* Own rows and sums are there on entry if mine says so; all rows that plans name are there after it. Collective */
+ff_status ff_res_exchange(ff_resident *r, ff_status mine, bool geometry);
+
+/* res_layer.cu */
+ff_status ff_res_lists(ff_resident *r);
+ff_status ff_res_layer(ff_resident *r, int k);
+ff_status ff_res_counts(ff_resident *r, ff_resident_counts *n);
+
+/* res_aggregate.cu */
+/* Sets slot0 and n_bottom of the clouds. */
+ff_status ff_agg_build(ff_cuda_pool *pool, ff_res_cloud *cloud, int n_cloud, int leaf_size,
+                       const ff_resident_cloud *given, ff_agg_passes *out);
+void ff_agg_free(ff_cuda_pool *pool, ff_agg_passes *p);
+ff_agg_view ff_agg_view_of(const ff_res_cloud *c);
+/* geometry: plain and weighted centroids, mu, static means of all clouds; else latents and strengths of sources. */
+ff_status ff_agg_run(const ff_agg_passes *p, const ff_agg_view *d_view, const ff_agg_dims *d, int most,
+                     bool geometry, double *d_sums, cudaStream_t s);
+/* Nodes of d_upper from their sums. */
+ff_status ff_agg_upper(const ff_res_cloud *c, const ff_agg_dims *d, bool geometry, cudaStream_t s);
+int ff_agg_width(const ff_res_cloud *c, const ff_agg_dims *d,
+                 bool geometry); /* doubles of a row without mu */
+
+/* res_rows.cu */
+typedef struct ff_res_input {
+    const double *x, *normal, *field, *mu; /* device, as given */
+} ff_res_input;
+ff_status ff_res_take(const ff_res_cloud *c, int dim, const ff_res_input *in, cudaStream_t s);
+ff_status ff_res_first_values(const ff_res_cloud *c, int n_lat, int n_dyn, cudaStream_t s);
+size_t ff_res_row_bytes(const ff_res_cloud *c, int dim, int n_dyn, bool geometry);
+ff_status ff_res_pack(const ff_res_cloud *c, bool send, int dim, int n_dyn, bool geometry, cudaStream_t s);
+
+/* res_add.cu */
+/* total: rows of the part's points. first: total is overwritten. */
+ff_status ff_res_add(const ff_cuda_part *part, int leaf_max, int n_comp, const float *rows, bool first,
+                     double *total, cudaStream_t s);
+typedef struct ff_res_next {
+    int dim, n_ls, n_lv, n_len;
+    double compression, eps;
+} ff_res_next;
+/* Rounded rows of the layer; with next the source values of the layer after it. */
+ff_status ff_res_outputs(const ff_res_cloud *c, int n_comp, const ff_res_next *next, cudaStream_t s);
+ff_status ff_res_fields(const ff_res_cloud *c, int n_comp, const float *d_weight, const float *d_bias,
+                        double *d_out, cudaStream_t s);
+ff_status ff_res_home(const ff_res_cloud *c, int n_comp, float *d_rows, cudaStream_t s);
+
+#endif

@@ -1,0 +1,441 @@
+/* The evaluation on a backend that keeps it to itself (ff_resident.h): networks, what each cloud brings, the exchange
+ * between ranks, results back to home order. */
+#include "ff_eval_int.h"
+
+#include "ff_mem.h"
+#include "ff_moment.h"
+#include "ff_timer.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct cloud_link {
+    int32_t *bottom, *upper, *send, *recv, *row_of; /* row_of [n_nodes]: place of a node in upper, or -1 */
+    int64_t n_upper, n_send, n_recv;
+    double *x, *normal, *field, *mu; /* own order; on several ranks only */
+    ff_msg *send_msg, *recv_msg;     /* [n_peers] */
+    ff_request *req;
+} cloud_link;
+
+struct eval_resident {
+    ff_resident *r;
+    ff_resident_model m;
+    ff_pair_net **net; /* [n_layers][n_src][n_len] */
+    int64_t *madds;    /* [n_layers] of the first source's networks */
+    int *slot, *n_scalar, *n_stat;
+    float *weight, *bias;
+    cloud_link *link; /* [n_cloud] */
+    ff_resident_counts counts;
+};
+
+bool ff_eval_is_resident(const ff_eval *e)
+{
+    return e->opts.backend != NULL && e->opts.backend->resident != NULL && !e->opts.f64 && !e->opts.keep;
+}
+
+/* ---- networks and shapes, once ---- */
+
+static ff_status make_net(ff_eval *e, int layer, int j, int k, const ff_globe_shape *shape)
+{
+    const ff_pair_backend *b = e->opts.backend;
+    const float *w[FF_GLOBE_MAX_LAYERS + 1], *bias[FF_GLOBE_MAX_LAYERS + 1];
+    int bc = e->c->source[j].bc;
+    ff_model_network(e->c->model, layer, bc, k, w, bias);
+    return b->net_create(b->impl, shape, w, bias, e->gscalar, e->gvector,
+                         e->c->length[k] * exp(ff_model_log_scale(e->c->model, layer, bc, k)),
+                         &e->res->net[(layer * e->n_src + j) * e->n_len + k]);
+}
+
+static ff_status make_nets(ff_eval *e)
+{
+    ff_status st = FF_OK;
+    const ff_model_config *m = e->c->model->config;
+    int *ranks = NULL;
+    FF_GO(FF_NEW0(e->res->net, (m->n_comm + 1) * e->n_src * e->n_len + 1));
+    FF_GO(FF_NEW0(e->res->madds, m->n_comm + 1));
+    FF_GO(FF_NEW(ranks, ff_model_max_fields(m) + 1));
+    for (int layer = 0; layer <= m->n_comm; layer++)
+        for (int j = 0; j < e->n_src; j++) {
+            ff_globe_shape shape;
+            ff_model_shape(m, layer, e->c->source[j].bc, ranks, &shape);
+            for (int k = 0; k < e->n_len; k++) FF_GO(make_net(e, layer, j, k, &shape));
+            if (j == 0) e->res->madds[layer] = ff_globe_pair_madds(&shape);
+        }
+done:
+    ff_free(ranks);
+    return st;
+}
+
+static ff_status make_tables(ff_eval *e)
+{
+    eval_resident *s = e->res;
+    const ff_model_config *m = e->c->model->config;
+    int n_out = ff_names_comp(&m->outputs, e->dim), at = 0;
+    FF_TRY(FF_NEW(s->slot, e->n_len + 1));
+    FF_TRY(FF_NEW(s->n_scalar, e->n_src + 1));
+    FF_TRY(FF_NEW(s->n_stat, e->n_src + 1));
+    FF_TRY(FF_NEW(s->weight, n_out + 1));
+    FF_TRY(FF_NEW(s->bias, n_out + 1));
+    FF_TRY(FF_NEW0(s->link, e->n_cloud + 1));
+    for (int k = 0; k < e->n_len; k++) s->slot[k] = ff_model_length_slot(m, k);
+    for (int j = 0; j < e->n_src; j++) {
+        const ff_name_list *f = &m->bc[e->c->source[j].bc].fields;
+        s->n_scalar[j] = ff_names_count(f, 0);
+        s->n_stat[j] = e->dim + ff_names_comp(f, e->dim);
+    }
+    for (int i = 0; i < m->outputs.n; i++) {
+        double w, b;
+        ff_model_calibration(e->c->model, i, &w, &b);
+        for (int d = 0; d < (m->outputs.item[i].rank == 0 ? 1 : e->dim); d++, at++) {
+            s->weight[at] = (float)w;
+            s->bias[at] = (float)b;
+        }
+    }
+    s->m = (ff_resident_model){.dim = e->dim,
+                               .n_src = e->n_src,
+                               .n_cloud = e->n_cloud,
+                               .target = e->target,
+                               .n_comm = m->n_comm,
+                               .n_ls = m->n_latent_scalar,
+                               .n_lv = m->n_latent_vector,
+                               .n_len = e->n_len,
+                               .n_out = n_out,
+                               .leaf_size = e->c->leaf_size,
+                               .theta = e->c->theta,
+                               .compression = m->compression,
+                               .eps = m->eps,
+                               .expand_far = e->c->expand_far,
+                               .slot = s->slot,
+                               .n_scalar = s->n_scalar,
+                               .n_stat = s->n_stat,
+                               .weight = s->weight,
+                               .bias = s->bias,
+                               .net = s->net};
+    return FF_OK;
+}
+
+/* ---- the exchange ---- */
+
+static ff_status agree(void *ctx, ff_status mine)
+{
+    return ff_agree(((ff_eval *)ctx)->comm, mine);
+}
+
+typedef struct upper_ctx {
+    const int32_t *row_of;
+    double *rows;
+    int m;
+} upper_ctx;
+
+static void upper_node(void *ctx, int32_t i, const double *sum)
+{
+    const upper_ctx *u = ctx;
+    if (u->row_of[i] >= 0) memcpy(u->rows + (int64_t)u->row_of[i] * u->m, sum, (size_t)u->m * sizeof *sum);
+}
+
+static ff_status upper(void *ctx, int cloud, int m, const double *own, double *rows)
+{
+    const ff_eval *e = ctx;
+    upper_ctx u = {e->res->link[cloud].row_of, rows, m};
+    ff_moment_ops ops = {m, NULL, upper_node, &u};
+    return ff_moment_upper(e->let[cloud], &ops, own);
+}
+
+static void set_messages(const ff_let *let, const int64_t *node_off, const int64_t *point_off,
+                         size_t row_bytes, char *buf, ff_msg *msg)
+{
+    for (int p = 0; p < let->n_peers; p++) {
+        size_t from = (size_t)(node_off[p] + point_off[p]), to = (size_t)(node_off[p + 1] + point_off[p + 1]);
+        msg[p] = (ff_msg){let->peer[p], buf + from * row_bytes, (to - from) * row_bytes};
+    }
+}
+
+static ff_status begin(void *ctx, int cloud, size_t row_bytes, void *send, void *recv)
+{
+    ff_eval *e = ctx;
+    const ff_let *let = e->let[cloud];
+    cloud_link *l = &e->res->link[cloud];
+    set_messages(let, let->send_node_off, let->send_point_off, row_bytes, send, l->send_msg);
+    set_messages(let, let->recv_node_off, let->recv_point_off, row_bytes, recv, l->recv_msg);
+    e->stats.bytes_sent += l->n_send * (int64_t)row_bytes;
+    return let->transport->begin(e->comm, l->send_msg, let->n_peers, l->recv_msg, let->n_peers, &l->req);
+}
+
+static ff_status end(void *ctx, int cloud)
+{
+    ff_eval *e = ctx;
+    return e->let[cloud]->transport->end(e->comm, &e->res->link[cloud].req);
+}
+
+/* ---- what a cloud brings ---- */
+
+static void link_free(cloud_link *l)
+{
+    ff_free(l->bottom);
+    ff_free(l->upper);
+    ff_free(l->send);
+    ff_free(l->recv);
+    ff_free(l->row_of);
+    ff_free(l->x);
+    ff_free(l->normal);
+    ff_free(l->field);
+    ff_free(l->mu);
+    ff_free(l->send_msg);
+    ff_free(l->recv_msg);
+    *l = (cloud_link){0};
+}
+
+/* Source ids of a peer's message after the other: nodes, then points. */
+static ff_status id_list(const ff_let *let, const int64_t *node_off, const int32_t *node,
+                         const int64_t *point_off, const int32_t *point, int32_t **out, int64_t *n)
+{
+    *n = 0;
+    FF_TRY(FF_NEW(*out, let->n_peers > 0 ? node_off[let->n_peers] + point_off[let->n_peers] + 1 : 1));
+    for (int p = 0; p < let->n_peers; p++) {
+        for (int64_t k = node_off[p]; k < node_off[p + 1]; k++) (*out)[(*n)++] = let->tree->n_held + node[k];
+        for (int64_t k = point_off[p]; k < point_off[p + 1]; k++) (*out)[(*n)++] = point[k];
+    }
+    return FF_OK;
+}
+
+/* Nodes whose sums are combined from all ranks: other ranks' bottoms and the nodes above bottoms. */
+static ff_status upper_list(const ff_let *let, cloud_link *l)
+{
+    int64_t next = 0;
+    const ff_tree *t = let->tree;
+    FF_TRY(FF_NEW(l->row_of, t->n_nodes + 1));
+    FF_TRY(FF_NEW(l->upper, 2 * let->n_bottom + 1));
+    for (int32_t i = 0; i < t->n_nodes; i++) l->row_of[i] = -1;
+    for (int32_t i = 0; i < t->n_nodes; i++) { /* preorder: what lies inside a bottom follows it */
+        if (next == let->n_bottom) break;
+        bool bottom = let->bottom_node[next] == i;
+        bool own = next >= let->own_bottom_begin && next < let->own_bottom_end;
+        if (!bottom || !own) {
+            l->row_of[i] = (int32_t)l->n_upper;
+            l->upper[l->n_upper++] = i;
+        }
+        if (!bottom) continue;
+        int64_t past = t->start[i] + t->count[i];
+        while (i + 1 < t->n_nodes && t->start[i + 1] < past) i++;
+        next++;
+    }
+    return FF_OK;
+}
+
+static ff_status link_lists(const ff_let *let, bool source, cloud_link *l)
+{
+    int64_t n_own = let->own_bottom_end - let->own_bottom_begin;
+    FF_TRY(FF_NEW(l->bottom, n_own + 1));
+    for (int64_t b = 0; b < n_own; b++) l->bottom[b] = let->bottom_node[let->own_bottom_begin + b];
+    FF_TRY(upper_list(let, l));
+    if (!source) return FF_OK;
+    FF_TRY(id_list(let, let->send_node_off, let->send_node, let->send_point_off, let->send_point, &l->send,
+                   &l->n_send));
+    FF_TRY(id_list(let, let->recv_node_off, let->recv_node, let->recv_point_off, let->recv_point, &l->recv,
+                   &l->n_recv));
+    FF_TRY(FF_NEW(l->send_msg, let->n_peers + 1));
+    return FF_NEW(l->recv_msg, let->n_peers + 1);
+}
+
+/* Inputs of cloud i in own order. */
+static ff_status to_own(ff_eval *e, int i, cloud_link *l)
+{
+    const ff_cloud *cloud = e->cloud[i];
+    bool source = i < e->n_src;
+    int64_t n = cloud->n_own, dim = e->dim;
+    int64_t n_field = source ? e->res->n_stat[i] - dim : 0;
+    const ff_source *src = source ? &e->c->source[i] : NULL;
+    ff_status st = link_lists(e->let[i], source, l);
+    if (st == FF_OK) st = FF_NEW(l->x, n * dim + 1);
+    if (st == FF_OK) st = FF_NEW(l->normal, n * dim + 1);
+    if (st == FF_OK) st = FF_NEW(l->field, n * n_field + 1);
+    if (st == FF_OK) st = FF_NEW(l->mu, n + 1);
+    FF_TRY(ff_agree(e->comm, st));
+    FF_TRY(ff_cloud_to_own(cloud, (size_t)dim * sizeof(double), source ? src->x : e->c->target_x, l->x));
+    if (!source) return FF_OK;
+    FF_TRY(ff_cloud_to_own(cloud, (size_t)dim * sizeof(double), src->normal, l->normal));
+    if (n_field > 0) FF_TRY(ff_cloud_to_own(cloud, (size_t)n_field * sizeof(double), src->field, l->field));
+    return ff_cloud_to_own(cloud, sizeof(double), src->mu, l->mu);
+}
+
+static ff_resident_cloud given_home(const ff_eval *e, int i)
+{
+    if (i >= e->n_src)
+        return (ff_resident_cloud){.n = e->c->n_targets, .x32 = e->c->target_x32, .x = e->c->target_x};
+    const ff_source *s = &e->c->source[i];
+    return (ff_resident_cloud){
+        .n = s->n, .x32 = s->x32, .x = s->x, .normal = s->normal, .field = s->field, .mu = s->mu};
+}
+
+static ff_resident_cloud given_own(const ff_eval *e, int i)
+{
+    const ff_let *let = e->let[i];
+    const ff_cloud *cloud = e->cloud[i];
+    const cloud_link *l = &e->res->link[i];
+    return (ff_resident_cloud){.n = cloud->n_own,
+                               .x = l->x,
+                               .normal = l->normal,
+                               .field = l->field,
+                               .mu = l->mu,
+                               .tree = let->tree,
+                               .own_first = let->own_first,
+                               .own_begin = cloud->cut[cloud->comm->rank],
+                               .n_bottom = let->own_bottom_end - let->own_bottom_begin,
+                               .bottom = l->bottom,
+                               .n_upper = l->n_upper,
+                               .upper = l->upper,
+                               .n_send = l->n_send,
+                               .n_recv = l->n_recv,
+                               .send = l->send,
+                               .recv = l->recv};
+}
+
+/* ---- calls from ff_eval.c ---- */
+
+static ff_status create(ff_eval *e)
+{
+    const ff_resident_ops *ops = e->opts.backend->resident;
+    FF_TRY(FF_NEW0(e->res, 1));
+    FF_TRY(make_nets(e));
+    FF_TRY(make_tables(e));
+    ff_resident_comm comm = {e->comm->size, e, agree, upper, begin, end};
+    return ops->create(e->opts.backend->impl, &e->res->m, &comm, &e->res->r);
+}
+
+/* Zeros where lists are made in the layers; then these tell. */
+static ff_status take_counts(ff_eval *e)
+{
+    ff_resident_counts n;
+    FF_TRY(e->opts.backend->resident->counts(e->res->r, &n));
+    int n_comm = e->c->model->config->n_comm;
+    e->res->counts = n;
+    e->stats.dist.near_pairs = n.near_pairs;
+    e->stats.dist.far_evals = n.far_evals;
+    e->stats.dist.work = n.comm_evals * n_comm + n.final_evals;
+    return FF_OK;
+}
+
+ff_status ff_eval_resident_start(ff_eval *e)
+{
+    ff_status st = FF_OK;
+    const ff_resident_ops *ops = e->opts.backend->resident;
+    ff_resident_cloud *given = NULL;
+    if (e->res == NULL) FF_TRY(ff_agree(e->comm, create(e)));
+    FF_TRY(FF_NEW_ALL(e->comm, given, e->n_cloud + 1));
+    for (int i = 0; i < e->n_cloud && e->comm->size > 1; i++) {
+        link_free(&e->res->link[i]);
+        FF_GO(to_own(e, i, &e->res->link[i]));
+    }
+    for (int i = 0; i < e->n_cloud; i++) given[i] = e->comm->size > 1 ? given_own(e, i) : given_home(e, i);
+    st = ops->start(e->res->r, given);
+    if (st == FF_OK) st = take_counts(e);
+    st = ff_agree(e->comm, st);
+    e->stats.dist.points = 0;
+    for (int i = 0; i < e->n_cloud; i++) e->stats.dist.points += given[i].n;
+done:
+    for (int i = 0; i < e->n_cloud; i++) { /* the inputs are with the backend now */
+        cloud_link *l = &e->res->link[i];
+        FF_FREE(l->x);
+        FF_FREE(l->normal);
+        FF_FREE(l->field);
+        FF_FREE(l->mu);
+    }
+    ff_free(given);
+    return st;
+}
+
+static int64_t n_home(const ff_eval *e, int i)
+{
+    return i < e->n_src ? e->c->source[i].n : e->c->n_targets;
+}
+
+/* Shows target cloud i's rows of layer k, home order. */
+static ff_status show(ff_eval *e, int k, int i)
+{
+    ff_status st = FF_OK;
+    bool final = k == e->c->model->config->n_comm, many = e->comm->size > 1;
+    int64_t n_comp = final ? e->res->m.n_out : e->n_dyn, n = n_home(e, i),
+            n_given = many ? e->cloud[i]->n_own : n;
+    float *given = NULL, *home = NULL;
+    double *rows = NULL;
+    st = FF_NEW(given, n_given * n_comp + 1);
+    if (st == FF_OK) st = FF_NEW(home, n * n_comp + 1);
+    if (st == FF_OK) st = FF_NEW(rows, n * n_comp + 1);
+    if (st == FF_OK) st = e->opts.backend->resident->rows(e->res->r, k, i, given);
+    FF_GO(ff_agree(e->comm, st));
+    if (many) FF_GO(ff_cloud_to_home(e->cloud[i], (size_t)n_comp * sizeof *home, given, home));
+    for (int64_t a = 0; a < n * n_comp; a++) rows[a] = (double)(many ? home : given)[a];
+    FF_GO(e->opts.layer(e->opts.ctx, k, final ? -1 : i, n, rows));
+done:
+    ff_free(given);
+    ff_free(home);
+    ff_free(rows);
+    return st;
+}
+
+static ff_status fields(ff_eval *e, double *out)
+{
+    const ff_resident_ops *ops = e->opts.backend->resident;
+    double *own = NULL;
+    if (e->comm->size == 1) return ops->fields(e->res->r, out);
+    const ff_cloud *cloud = e->cloud[e->target];
+    FF_TRY(FF_NEW_ALL(e->comm, own, cloud->n_own * e->res->m.n_out + 1));
+    ff_status st = ff_agree(e->comm, ops->fields(e->res->r, own));
+    if (st == FF_OK) st = ff_cloud_to_home(cloud, (size_t)e->res->m.n_out * sizeof *own, own, out);
+    ff_free(own);
+    return st;
+}
+
+ff_status ff_eval_resident_run(ff_eval *e, double *out)
+{
+    ff_status st = FF_OK;
+    const ff_resident_ops *ops = e->opts.backend->resident;
+    int n_comm = e->c->model->config->n_comm;
+    ff_phase_begin("layers");
+    for (int k = 0; k <= n_comm; k++) {
+        st = ops->layer(e->res->r, k);
+        if (e->comm->size > 1 || st != FF_OK) FF_GO(ff_agree(e->comm, st));
+        for (int i = 0; i < e->n_cloud && e->opts.layer != NULL; i++)
+            if (k == n_comm ? i == e->target : i < e->n_src) FF_GO(show(e, k, i));
+    }
+    FF_GO(fields(e, out));
+    FF_GO(ff_agree(e->comm, e->res->counts.final_evals == 0 ? take_counts(e) : FF_OK));
+    e->stats.pairs = e->stats.dist.work;
+    for (int k = 0; k <= n_comm; k++)
+        e->stats.flop +=
+            2 * e->res->madds[k] * (k == n_comm ? e->res->counts.final_evals : e->res->counts.comm_evals);
+done:
+    ff_phase_end();
+    ff_phase_count("layers", "evals", (double)e->stats.pairs, 0);
+    return st;
+}
+
+ff_status ff_eval_resident_values(ff_eval *e, int j, float *rows)
+{
+    return e->opts.backend->resident->values(e->res->r, j, rows);
+}
+
+int ff_eval_resident_phases(ff_eval *e, ff_resident_phase *p, int max)
+{
+    return e->res != NULL && e->res->r != NULL ? e->opts.backend->resident->phases(e->res->r, p, max) : 0;
+}
+
+void ff_eval_resident_free(ff_eval *e)
+{
+    eval_resident *s = e->res;
+    const ff_pair_backend *b = e->opts.backend;
+    if (s == NULL) return;
+    b->resident->destroy(&s->r);
+    for (int k = 0; s->net != NULL && k < (e->c->model->config->n_comm + 1) * e->n_src * e->n_len; k++)
+        b->net_destroy(b->impl, &s->net[k]);
+    for (int i = 0; i < e->n_cloud && s->link != NULL; i++) link_free(&s->link[i]);
+    ff_free(s->net);
+    ff_free(s->madds);
+    ff_free(s->slot);
+    ff_free(s->n_scalar);
+    ff_free(s->n_stat);
+    ff_free(s->weight);
+    ff_free(s->bias);
+    ff_free(s->link);
+    FF_FREE(e->res);
+}
