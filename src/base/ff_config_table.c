@@ -335,8 +335,9 @@ const ff_option ff_options[] = {
      .range = ">= 0",
      .unit = "bytes",
      .verbs = ALL,
-     .help = "Memory each rank may take on its GPU; pair lists are made in chunks that fit. 0: nine tenths of "
-             "what is free."},
+     .help =
+         "Memory each rank may take on its GPU; pair lists are made in chunks that fit. 0: nine tenths of "
+         "what is free."},
     {.key = "run.seed",
      .type = FF_OPT_INT,
      .value = "1",
