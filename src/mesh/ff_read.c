@@ -10,6 +10,7 @@
 #include "ff_ply.h"
 #include "ff_stl.h"
 #include "ff_su2.h"
+#include "ff_vtk.h"
 #include "ff_vtkhdf.h"
 #include "ff_vtp.h"
 
@@ -17,7 +18,7 @@
 #include <strings.h>
 
 #define SUPPORTED                                                                                            \
-    "supported: STL, OBJ, PLY, VTP, Gmsh, Nastran, SU2 (each also .gz), CGNS, OpenFOAM and VTKHDF"
+    "supported: STL, OBJ, PLY, VTP, VTU, VTK, Gmsh, Nastran, SU2 (each also .gz), CGNS, OpenFOAM and VTKHDF"
 
 typedef ff_status reader(const char *path, const ff_read_opts *opts, ff_mesh **out);
 
@@ -42,8 +43,8 @@ static const rule by_content[] = {
     {"\x89HDF\r\n\x1a\n", hdf5_read, "HDF5", false},
     {"ply\n", ff_ply_read, "PLY", false},
     {"ply\r", ff_ply_read, "PLY", false},
-    {"<?xml", ff_vtp_read, "VTP", false},
-    {"<VTKFile", ff_vtp_read, "VTP", false},
+    {"<?xml", ff_vtp_read, "VTK XML", false},
+    {"<VTKFile", ff_vtp_read, "VTK XML", false},
     {"<!DOCTYPE", NULL, "an HTML page (a failed download?)", true},
     {"<html", NULL, "an HTML page (a failed download?)", true},
     {"version https://git-lfs", NULL, "a Git LFS pointer instead of the file's content", true},
@@ -54,7 +55,7 @@ static const rule by_content[] = {
      NULL, "xz-compressed; decompress it first", true},
     {"\x28\xB5\x2F\xFD", NULL, "zstd-compressed; decompress it first", true},
     {"%PDF", NULL, "a PDF document", true},
-    {"# vtk DataFile", NULL, "legacy VTK", false},
+    {"# vtk DataFile", ff_vtk_read, "legacy VTK", false},
     {"$MeshFormat", ff_gmsh_read, "Gmsh", false},
     {"$NOD\n", ff_gmsh_read, "Gmsh", false},
     {"\xC0\xA8\xA3\xA9"
@@ -68,7 +69,7 @@ static const rule by_name[] = {
     {".stl", ff_stl_read, "STL", false},
     {".obj", ff_obj_read, "OBJ", false},
     {".ply", ff_ply_read, "PLY", false},
-    {".vtp", ff_vtp_read, "VTP", false},
+    {".vtp", ff_vtp_read, "VTK XML", false},
     {".vtkhdf", NULL, "not HDF5", true},
     {".hdf", NULL, "not HDF5", true},
     {".h5", NULL, "not HDF5", true},
@@ -79,8 +80,8 @@ static const rule by_name[] = {
     {".nas", ff_nastran_read, "Nastran", false},
     {".dat", ff_nastran_read, "Nastran", false},
     {".fem", ff_nastran_read, "Nastran", false},
-    {".vtk", NULL, "legacy VTK", false},
-    {".vtu", NULL, "VTU", false},
+    {".vtk", ff_vtk_read, "legacy VTK", false},
+    {".vtu", ff_vtp_read, "VTK XML", false},
     {".off", NULL, "OFF", false},
     {".step", NULL, "STEP (CAD)", false},
     {".stp", NULL, "STEP (CAD)", false},

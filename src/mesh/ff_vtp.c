@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static const vtp_array *find_array(const vtp_doc *d, int64_t piece, vtp_section s, const char *name)
+const vtp_array *vtp_find(const vtp_doc *d, int64_t piece, vtp_section s, const char *name)
 {
     for (int64_t i = 0; i < d->n_arrays; i++) {
         const vtp_array *a = &d->array[i];
@@ -21,7 +21,7 @@ static const vtp_array *find_array(const vtp_doc *d, int64_t piece, vtp_section 
 
 static ff_status piece_points(const vtp_doc *d, int64_t p, ff_mesh *m, int64_t base)
 {
-    const vtp_array *a = find_array(d, p, VTP_POINTS, NULL);
+    const vtp_array *a = vtp_find(d, p, VTP_POINTS, NULL);
     int64_t n = d->piece[p].n_points;
     double *x;
     if (n == 0) return FF_OK;
@@ -59,8 +59,8 @@ static ff_status read_points(const vtp_doc *d, ff_mesh *m)
 static ff_status piece_cells(const vtp_doc *d, int64_t p, int k, ff_pd_piece *out)
 {
     int64_t n = out->n_cells[k], *ends = NULL, *off = NULL, *conn = NULL;
-    const vtp_array *offsets = find_array(d, p, (vtp_section)k, "offsets");
-    const vtp_array *connectivity = find_array(d, p, (vtp_section)k, "connectivity");
+    const vtp_array *offsets = vtp_find(d, p, (vtp_section)k, "offsets");
+    const vtp_array *connectivity = vtp_find(d, p, (vtp_section)k, "connectivity");
     ff_status st;
     if (n > 0 && (offsets == NULL || connectivity == NULL))
         return ff_fail(FF_E_INPUT, "%s: piece %lld: %s: no array named %s", d->path, (long long)p,
@@ -125,7 +125,7 @@ static int64_t piece_rows(const vtp_doc *d, int64_t p, vtp_section s)
 static bool everywhere(const vtp_doc *d, const vtp_array *a)
 {
     for (int64_t p = 0; p < d->n_pieces; p++) {
-        const vtp_array *b = find_array(d, p, a->section, a->name);
+        const vtp_array *b = vtp_find(d, p, a->section, a->name);
         if (piece_rows(d, p, a->section) == 0) continue;
         if (b == NULL || b->type == VTP_NO_NUMBER || b->n_comp != a->n_comp) return false;
     }
@@ -146,7 +146,7 @@ static ff_status read_rows(const vtp_doc *d, const vtp_array *a, int n_comp, dou
     for (int64_t p = 0; p < d->n_pieces; p++) {
         int64_t n = piece_rows(d, p, a->section);
         if (n == 0) continue;
-        FF_GO(vtp_decode_f64(d, find_array(d, p, a->section, a->name), n * n_comp, &part));
+        FF_GO(vtp_decode_f64(d, vtp_find(d, p, a->section, a->name), n * n_comp, &part));
         memcpy(all + base * n_comp, part, (size_t)(n * n_comp) * sizeof *all);
         FF_FREE(part);
         base += n;
@@ -180,7 +180,7 @@ static ff_status read_field(const vtp_doc *d, const vtp_array *a, ff_mesh *m, co
 /* Our own files name their patches in a text of character codes, lines ending with a 0 code. */
 static ff_status read_patches(const vtp_doc *d, ff_mesh *m)
 {
-    const vtp_array *a = find_array(d, -1, VTP_FIELD_DATA, FF_PD_PATCH_NAMES);
+    const vtp_array *a = vtp_find(d, -1, VTP_FIELD_DATA, FF_PD_PATCH_NAMES);
     if (a == NULL || a->type != VTP_NO_NUMBER || a->format != VTP_ASCII || a->text == NULL) return FF_OK;
     ff_text names = {0};
     size_t len;
@@ -202,7 +202,7 @@ static ff_status doc_to_mesh(const vtp_doc *d, const ff_read_opts *opts, ff_mesh
     int64_t *row = NULL;
     ff_status st;
     FF_GO(read_points(d, m));
-    FF_GO(read_cells(d, m, &row));
+    FF_GO(d->unstructured ? vtu_cells(d, m, &row) : read_cells(d, m, &row));
     for (int64_t i = 0; i < d->n_arrays; i++)
         if (d->array[i].section == VTP_POINT_DATA || d->array[i].section == VTP_CELL_DATA)
             FF_GO(read_field(d, &d->array[i], m, row));
@@ -222,7 +222,7 @@ ff_status ff_vtp_parse(const char *name, const char *text, size_t bytes, const f
     *out = NULL;
     FF_GO(vtp_doc_parse(&d, name, text, bytes));
     if (opts->step != 0)
-        FF_GO(ff_fail(FF_E_INPUT, "%s: step = %lld, but VTP has one step; expected 0", name,
+        FF_GO(ff_fail(FF_E_INPUT, "%s: step = %lld, but VTP and VTU have one step; expected 0", name,
                       (long long)opts->step));
     FF_GO(ff_mesh_create(&m));
     FF_GO(doc_to_mesh(&d, opts, m));

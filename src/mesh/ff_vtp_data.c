@@ -128,8 +128,9 @@ static ff_status read_blocks(const vtp_doc *d, const vtp_array *a, stream *s, bl
     if (!take_word(d, s, &b->size) || !take_word(d, s, &b->last))
         return vtp_fail(d, a, "ends inside its block header");
     if (b->last == 0) b->last = b->size;
+    double total = b->n > 0 ? (double)(b->n - 1) * (double)b->size + (double)b->last : 0;
     if ((double)b->n > left(s) / (d->wide_header ? 8 : 4) || b->last > b->size ||
-        (double)b->n * (double)b->size > 1100.0 * left(s)) /* deflate packs at most about 1030 : 1 */
+        total > 1100.0 * left(s)) /* deflate packs at most about 1030 : 1 */
         return vtp_fail(d, a, "claims %llu blocks of %llu bytes, more than the file can hold",
                         (unsigned long long)b->n, (unsigned long long)b->size);
     b->total = b->n > 0 ? (b->n - 1) * b->size + b->last : 0;

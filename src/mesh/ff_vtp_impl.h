@@ -1,4 +1,5 @@
-/* Inside of the VTP reader: the parsed document, and decoding of its arrays. Included by ff_vtp*.c only. */
+/* Inside of the VTP and VTU reader: the parsed document, and decoding of its arrays. Included by ff_vtp*.c and ff_vtu.c
+ * only. */
 #ifndef FF_VTP_IMPL_H
 #define FF_VTP_IMPL_H
 
@@ -12,7 +13,8 @@ typedef enum vtp_section {
     VTP_POINTS,
     VTP_POINT_DATA,
     VTP_CELL_DATA,
-    VTP_FIELD_DATA
+    VTP_FIELD_DATA,
+    VTP_CELLS /* of unstructured grids */
 } vtp_section;
 
 typedef enum vtp_type {
@@ -44,13 +46,14 @@ typedef struct vtp_array {
 } vtp_array;
 
 typedef struct vtp_piece {
-    int64_t n_points, n_cells[FF_PD_KINDS];
+    int64_t n_points, n_cells[FF_PD_KINDS]; /* unstructured grids: all cells under FF_PD_POLYS */
 } vtp_piece;
 
 typedef struct vtp_doc {
     const char *path;
     const unsigned char *data; /* the whole file, borrowed */
     size_t bytes;
+    bool unstructured;    /* type UnstructuredGrid, not PolyData */
     bool swap;            /* byte order of the file is not ours */
     bool wide_header;     /* UInt64 instead of UInt32 */
     bool zlib;            /* arrays of binary and appended format are compressed */
@@ -69,6 +72,10 @@ void vtp_doc_free(vtp_doc *doc);
  * FF_E_INPUT: fewer values than n, damaged base64 or zlib data, a word that is no number. */
 ff_status vtp_decode_f64(const vtp_doc *doc, const vtp_array *a, int64_t n, double **out);
 ff_status vtp_decode_i64(const vtp_doc *doc, const vtp_array *a, int64_t n, int64_t **out);
+/* The array of a piece in a section; NULL if absent. */
+const vtp_array *vtp_find(const vtp_doc *doc, int64_t piece, vtp_section s, const char *name);
+/* Cells of an unstructured grid, as ff_ug_cells gives them. */
+ff_status vtu_cells(const vtp_doc *doc, ff_mesh *m, int64_t **row);
 /* The number of values an array holds. */
 ff_status vtp_count(const vtp_doc *doc, const vtp_array *a, int64_t *n);
 

@@ -70,9 +70,12 @@ static ff_status on_root(xml_state *x, const char *name, const char **attr)
         return ff_fail(FF_E_INPUT, "%s:%lld: <%s>, expected <VTKFile>", d->path, line_of(x),
                        ff_show(name, strlen(name)).s);
     const char *type = attr_of(attr, "type", "");
-    if (strcmp(type, "PolyData") != 0)
-        return ff_fail(FF_E_INPUT, "%s:%lld: type \"%s\", expected PolyData; extract the surface first",
-                       d->path, line_of(x), ff_show(type, strlen(type)).s);
+    d->unstructured = strcmp(type, "UnstructuredGrid") == 0;
+    if (!d->unstructured && strcmp(type, "PolyData") != 0)
+        return ff_fail(
+            FF_E_INPUT,
+            "%s:%lld: type \"%s\", expected PolyData or UnstructuredGrid; extract the surface first", d->path,
+            line_of(x), ff_show(type, strlen(type)).s);
     const char *order = attr_of(attr, "byte_order", "LittleEndian");
     const char *header = attr_of(attr, "header_type", "UInt32");
     const char *packer = attr_of(attr, "compressor", "");
@@ -107,16 +110,18 @@ static ff_status on_piece(xml_state *x, const char **attr)
     FF_TRY(attr_count(x, attr, "NumberOfPoints", -1, &p->n_points));
     if (p->n_points < 0)
         return ff_fail(FF_E_INPUT, "%s:%lld: a Piece without NumberOfPoints", d->path, line_of(x));
-    for (int k = 0; k < FF_PD_KINDS; k++) FF_TRY(attr_count(x, attr, counts[k], 0, &p->n_cells[k]));
+    for (int k = 0; k < FF_PD_KINDS; k++)
+        FF_TRY(attr_count(x, attr, d->unstructured ? "" : counts[k], 0, &p->n_cells[k]));
+    if (d->unstructured) FF_TRY(attr_count(x, attr, "NumberOfCells", 0, &p->n_cells[FF_PD_POLYS]));
     x->in_piece = true;
     return FF_OK;
 }
 
 static int section_of(const char *name)
 {
-    static const char *const names[] = {"Verts",  "Lines",     "Polys",    "Strips",
-                                        "Points", "PointData", "CellData", "FieldData"};
-    for (int s = 0; s < 8; s++)
+    static const char *const names[] = {"Verts",     "Lines",    "Polys",     "Strips", "Points",
+                                        "PointData", "CellData", "FieldData", "Cells"};
+    for (int s = 0; s < 9; s++)
         if (strcmp(name, names[s]) == 0) return s;
     return -1;
 }

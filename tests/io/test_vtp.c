@@ -329,7 +329,7 @@ static void wrong_documents_are_refused(void **state)
         const char *from, *to, *words;
     } rows[] = {
         {ASCII, "<VTKFile", "<VTKfile", "expected <VTKFile>"},
-        {ASCII, "PolyData\"", "UnstructuredGrid\"", "expected PolyData"},
+        {ASCII, "PolyData\"", "ImageData\"", "expected PolyData or UnstructuredGrid"},
         {ASCII, "LittleEndian", "MiddleEndian", "byte_order"},
         {ASCII, "byte_order=", "header_type=\"UInt16\" byte_order=", "header_type \"UInt16\""},
         {ASCII, "byte_order=", "compressor=\"vtkLZ4DataCompressor\" byte_order=", "vtkLZ4DataCompressor"},
