@@ -70,6 +70,16 @@ static const ff_verb verbs[] = {
      INT_MAX,
      true,
      cmd_verify},
+    {{FF_VERB_EMBED, "embed", "POINTS -o OUT --weights W --cutoff RC",
+      "geometric embedding of points: neighbours within a cutoff to node features",
+      "Finds all neighbours within a cutoff, in open or periodic space, and writes the (N, D, C) features of "
+      "the geometric embedding head; with --cotangent also the gradients with respect to points and "
+      "weights."},
+     "points",
+     1,
+     1,
+     true,
+     cmd_embed},
     {{FF_VERB_BENCH, "bench", "globe|plan --case CASE | scatter", "time the measured cases",
       "Times cases generated in memory and prints milliseconds (min, median), pair evaluations, rates and "
       "memory."},

@@ -35,7 +35,8 @@ enum {
     FF_VERB_VERIFY = 32,
     FF_VERB_BENCH = 64,
     FF_VERB_FORCES = 128,
-    FF_VERB_ALL = 255
+    FF_VERB_EMBED = 256,
+    FF_VERB_ALL = 511
 };
 
 typedef struct ff_option {

@@ -9,7 +9,7 @@
 #include "ff_graph.h"
 #include "ff_head_math.h"
 
-/* Options, checked; a copy of an older structure is completed. Local */
+/* Options, checked; a copy of an older structure is completed. The two may not overlap. Local */
 ff_status ff_head_take(const ff_head_opts *given, ff_head_opts *ours);
 ff_head_par ff_head_par_of(const ff_head_opts *o, double cutoff);
 

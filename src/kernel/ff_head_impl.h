@@ -16,6 +16,7 @@
 enum { CHUNK_BYTES = 1 << 25, STRIP = 64 };
 
 typedef real net_vec __attribute__((vector_size(64), aligned(sizeof(real)), may_alias));
+typedef real net_quarter __attribute__((vector_size(16), aligned(sizeof(real)), may_alias));
 typedef double double_vec __attribute__((vector_size(64), aligned(sizeof(double)), may_alias));
 #define NET_LANES ((int64_t)(sizeof(net_vec) / sizeof(real)))
 

@@ -15,6 +15,16 @@ TARGET static void ISA(add_rows)(int64_t n_rows, int64_t n, const real *c, const
         *(net_vec *)(y + o) = a;
         *(net_vec *)(y + o + NET_LANES) = b;
     }
+    for (; o + NET_LANES <= n; o += NET_LANES) {
+        net_vec a = *(net_vec *)(y + o);
+        for (int64_t r = 0; r < n_rows; r++) a += c[r] * *(const net_vec *)(m + r * n + o);
+        *(net_vec *)(y + o) = a;
+    }
+    for (; o + NET_LANES / 4 <= n; o += NET_LANES / 4) {
+        net_quarter a = *(net_quarter *)(y + o);
+        for (int64_t r = 0; r < n_rows; r++) a += c[r] * *(const net_quarter *)(m + r * n + o);
+        *(net_quarter *)(y + o) = a;
+    }
     for (; o < n; o++) {
         real a = y[o];
         for (int64_t r = 0; r < n_rows; r++) a += c[r] * m[r * n + o];

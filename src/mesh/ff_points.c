@@ -3,6 +3,7 @@
 #include "ff_bytes.h"
 #include "ff_mem.h"
 #include "ff_mesh_dist.h"
+#include "ff_xyz.h"
 
 #include <string.h>
 #include <strings.h>
@@ -108,6 +109,8 @@ ff_status ff_points_read(const char *path, const ff_read_opts *opts, ff_mesh **o
     in_space.keep_z = true;
     if (is_table(path)) {
         FF_TRY(read_table(path, &in_space, out));
+    } else if (ff_xyz_named(path)) {
+        FF_TRY(ff_xyz_read(path, &in_space, out, NULL));
     } else {
         FF_TRY(ff_mesh_read(path, &in_space, out));
         drop_cells(*out);

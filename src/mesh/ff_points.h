@@ -1,4 +1,5 @@
-/* Points at which fields are wanted: those of any mesh or result file, or a table of 2 or 3 columns. */
+/* Points at which fields are wanted: those of any mesh or result file, an extended XYZ file, or a table of 2 or 3
+ * columns. */
 #ifndef FF_POINTS_H
 #define FF_POINTS_H
 
