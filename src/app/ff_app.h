@@ -41,6 +41,7 @@ ff_status cmd_check(ff_app *app);
 ff_status cmd_forces(ff_app *app);
 ff_status cmd_info(ff_app *app);
 ff_status cmd_convert(ff_app *app);
+ff_status cmd_train(ff_app *app);
 ff_status cmd_verify(ff_app *app);
 ff_status cmd_bench(ff_app *app);
 ff_status cmd_embed(ff_app *app);

@@ -19,6 +19,17 @@ static const ff_verb verbs[] = {
      INT_MAX,
      true,
      cmd_predict},
+    {{FF_VERB_TRAIN, "train", "-c DECK | --data LIST --architecture FILE.json -o MODEL", "train a model",
+      "Trains a model on samples, or on exact flows past random ellipsoids: gradients by recomputing pairs, "
+      "Muon and "
+      "RAdam, checkpoints from which the same command goes on after any stop, on any number of ranks. USR1, "
+      "TERM, a "
+      "file STOP in the folder of checkpoints and --max-hours end it with exit code 3."},
+     "train.data",
+     0,
+     1,
+     true,
+     cmd_train},
     {{FF_VERB_PLAN, "plan", "[NAME=]MESH... | --case CASE", "build interaction plans only and count them",
       "Builds the interaction plans of all boundaries and prints pair counts per kind, work, time and "
       "memory; with "

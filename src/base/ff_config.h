@@ -36,7 +36,8 @@ enum {
     FF_VERB_BENCH = 64,
     FF_VERB_FORCES = 128,
     FF_VERB_EMBED = 256,
-    FF_VERB_ALL = 511
+    FF_VERB_TRAIN = 512,
+    FF_VERB_ALL = 1023
 };
 
 typedef struct ff_option {

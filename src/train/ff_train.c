@@ -1,0 +1,377 @@
+#include "ff_train.h"
+
+#include "ff_grad.h"
+#include "ff_log.h"
+#include "ff_mem.h"
+#include "ff_rng.h"
+#include "ff_sums.h"
+#include "ff_timer.h"
+#include "ff_train_log.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ORDER = 11 }; /* stream of the order of samples */
+
+typedef struct trainer {
+    ff_comm *comm, *group; /* all ranks; those of my sample */
+    int my_group, n_groups;
+    ff_model *m;
+    const ff_train_opts *o;
+    ff_train_state s;
+    int n_comp;
+    int64_t n_params, *at; /* tensors' places in sums, [n_tensors]; after n_params: the fields' losses */
+    ff_sums *sums;
+    float **grad;   /* [n_tensors][n] */
+    int64_t *order; /* [train.n] samples of an epoch in their order */
+    int64_t epoch;  /* that order is of; -1: none */
+    train_log log;
+    ff_train_result *out;
+} trainer;
+
+/* ---- start and end ---- */
+
+static ff_status check_opts(const ff_train_opts *o, int size)
+{
+    if (o->train.n < 1) return ff_fail(FF_E_ARG, "training: no samples, expected at least one");
+    if (o->ranks_per_sample > 0 && size % o->ranks_per_sample != 0)
+        return ff_fail(FF_E_ARG, "training: %d ranks in groups of %d, expected a multiple", size,
+                       o->ranks_per_sample);
+    if (o->steps < 0 || o->batch < 1 || !(o->schedule.lr > 0))
+        return ff_fail(FF_E_ARG, "training: %lld steps of %lld samples at rate %g, expected >= 0, >= 1, > 0",
+                       (long long)o->steps, (long long)o->batch, o->schedule.lr);
+    return FF_OK;
+}
+
+static ff_status alloc(trainer *t)
+{
+    const ff_model *m = t->m;
+    FF_TRY(ff_optim_create(m, &t->o->optim, &t->s.optim));
+    FF_TRY(FF_NEW(t->at, m->n_tensors));
+    FF_TRY(FF_NEW0(t->grad, m->n_tensors));
+    for (int i = 0; i < m->n_tensors; i++) {
+        t->at[i] = t->n_params;
+        t->n_params += m->tensor[i].n;
+        FF_TRY(FF_NEW(t->grad[i], m->tensor[i].n));
+    }
+    FF_TRY(FF_NEW(t->order, t->o->train.n));
+    return ff_sums_create(t->n_params + m->config->outputs.n, &t->sums);
+}
+
+static ff_status start(trainer *t)
+{
+    FF_TRY(check_opts(t->o, t->comm->size));
+    int per = t->o->ranks_per_sample > 0 ? t->o->ranks_per_sample : t->comm->size;
+    t->my_group = t->comm->rank / per;
+    t->n_groups = t->comm->size / per;
+    t->group = t->comm;
+    t->epoch = -1;
+    t->n_comp = ff_names_comp(&t->m->config->outputs, t->m->config->dim);
+    t->s.schedule = ff_schedule_start();
+    t->s.best = HUGE_VAL;
+    t->s.seed = t->o->seed;
+    FF_TRY(ff_agree(t->comm, alloc(t)));
+    if (t->n_groups > 1) FF_TRY(ff_comm_split(t->comm, t->my_group, &t->group));
+    return FF_OK;
+}
+
+static void finish(trainer *t)
+{
+    if (t->group != t->comm) ff_comm_destroy(&t->group);
+    ff_optim_destroy(&t->s.optim);
+    for (int i = 0; i < t->m->n_tensors && t->grad != NULL; i++) ff_free(t->grad[i]);
+    ff_free(t->grad);
+    ff_free(t->at);
+    ff_free(t->order);
+    ff_sums_destroy(&t->sums);
+    train_log_close(&t->log);
+}
+
+/* ---- which samples ---- */
+
+typedef struct keyed {
+    uint64_t key;
+    int64_t id;
+} keyed;
+
+static int by_key(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* A random order of the samples, a function of (seed, epoch). */
+static ff_status shuffle(trainer *t, int64_t epoch)
+{
+    keyed *k = NULL;
+    int64_t n = t->o->train.n;
+    if (epoch == t->epoch) return FF_OK;
+    FF_TRY(FF_NEW(k, n));
+    for (int64_t i = 0; i < n; i++)
+        k[i] =
+            (keyed){ff_rng_u64((uint64_t)t->s.seed, (uint64_t)ORDER << 56 ^ (uint64_t)epoch, (uint64_t)i), i};
+    qsort(k, (size_t)n, sizeof *k, by_key);
+    for (int64_t i = 0; i < n; i++) t->order[i] = k[i].id;
+    t->epoch = epoch;
+    ff_free(k);
+    return FF_OK;
+}
+
+/* Sample `id` of data for draw number `draw`.                                       Collective over the group */
+static ff_status get_sample(trainer *t, const ff_train_data *d, int64_t id, int splits, uint64_t draw,
+                            bool whole, ff_sample **out)
+{
+    uint64_t seed = (uint64_t)t->s.seed;
+    if (d->file == NULL)
+        return ff_sample_ellipsoid(t->group, t->m, seed, (uint64_t)(d->first + id), splits, draw, out);
+    ff_sample_opts o = t->o->sample;
+    if (whole) o = (ff_sample_opts){.faces = o.faces};
+    o.seed = seed;
+    o.draw = draw;
+    return ff_sample_read(t->group, t->m, d->file[id], &o, out);
+}
+
+/* ---- one sample ---- */
+
+static ff_status evaluate(trainer *t, const ff_sample *s, bool keep, ff_eval **e, double **rows)
+{
+    ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    opts.f64 = t->o->f64;
+    opts.backend = t->o->backend;
+    opts.keep = keep;
+    FF_TRY(ff_eval_create(t->group, s->c, &opts, e));
+    FF_TRY(FF_NEW_ALL(t->group, *rows, s->n * t->n_comp + 1));
+    return ff_eval_run(*e, *rows);
+}
+
+/* Adds the sample's share of the batch's gradient and losses: one rank of the group adds what all of it have. */
+static ff_status add_gradient(trainer *t, ff_eval *e, const double *bar, const double *part, double share)
+{
+    ff_grad *g = NULL;
+    FF_TRY(ff_grad_create(e, FF_GRAD_PARAMS, &g));
+    ff_status st = ff_grad_run(g, bar);
+    if (st == FF_OK && t->group->rank == 0) {
+        const ff_grad_values *v = ff_grad_get(g);
+        for (int i = 0; i < t->m->n_tensors; i++)
+            ff_sums_add_f64(t->sums, t->at[i], t->m->tensor[i].n, v->tensor[i]);
+        for (int f = 0; f < t->m->config->outputs.n; f++) {
+            double loss = share * part[f];
+            ff_sums_add_f64(t->sums, t->n_params + f, 1, &loss);
+        }
+    }
+    ff_grad_destroy(&g);
+    return st;
+}
+
+static ff_status train_sample(trainer *t, const ff_sample *s, double share)
+{
+    ff_status st = FF_OK;
+    ff_eval *e = NULL;
+    double *rows = NULL, *bar = NULL, part[FF_LOSS_FIELDS_MAX];
+    FF_GO(evaluate(t, s, true, &e, &rows));
+    FF_GO(FF_NEW_ALL(t->group, bar, s->n * t->n_comp + 1));
+    FF_GO(ff_loss_run(t->group, &t->m->config->outputs, t->m->config->dim, s->n, rows, s->truth, s->weight,
+                      &t->o->loss, part, bar));
+    for (int64_t i = 0; i < s->n * t->n_comp; i++) bar[i] *= share;
+    FF_GO(add_gradient(t, e, bar, part, share));
+done:
+    ff_eval_destroy(&e);
+    ff_free(rows);
+    ff_free(bar);
+    return st;
+}
+
+/* ---- one step ---- */
+
+static ff_status run_batch(trainer *t)
+{
+    ff_status st = FF_OK;
+    const ff_train_data *d = &t->o->train;
+    int64_t step = t->s.step, batch = t->o->batch;
+    bool fine = d->fine_every > 0 && step % d->fine_every == d->fine_every - 1;
+    int64_t slots = fine ? (batch + 7) / 8 : batch;
+    ff_sums_clear(t->sums);
+    for (int64_t k = 0; k < slots && st == FF_OK; k++) {
+        int64_t place = step * batch + k; /* the same whatever the groups */
+        ff_sample *s = NULL;
+        if (k % t->n_groups != t->my_group) continue;
+        st = ff_agree(t->group, shuffle(t, place / d->n));
+        if (st == FF_OK)
+            st = get_sample(t, d, t->order[place % d->n], d->splits + (fine ? 1 : 0), (uint64_t)place, false,
+                            &s);
+        if (st == FF_OK) st = train_sample(t, s, 1.0 / (double)slots);
+        ff_sample_destroy(&s);
+    }
+    FF_TRY(ff_agree(t->comm, st)); /* a group that failed waits here for the others */
+    return ff_sums_allreduce(t->comm, t->sums);
+}
+
+static ff_status run_step(trainer *t)
+{
+    double t0 = ff_now_s(), norm = 0, rate = ff_schedule_rate(&t->o->schedule, &t->s.schedule, t->s.step),
+           part[FF_LOSS_FIELDS_MAX];
+    FF_TRY(run_batch(t));
+    for (int i = 0; i < t->m->n_tensors; i++)
+        for (int64_t k = 0; k < t->m->tensor[i].n; k++)
+            t->grad[i][k] = (float)ff_sums_value(t->sums, t->at[i] + k);
+    t->out->loss = 0;
+    for (int f = 0; f < t->m->config->outputs.n; f++) {
+        part[f] = ff_sums_value(t->sums, t->n_params + f);
+        t->out->loss += part[f];
+    }
+    FF_TRY(ff_agree(t->comm, ff_optim_step(t->s.optim, t->m, t->grad, rate, &norm)));
+    if (ff_schedule_loss(&t->o->schedule, &t->s.schedule, t->out->loss))
+        ff_info("step %lld: the loss stands still, the learning rate falls", (long long)t->s.step);
+    t->s.step++;
+    t->s.elapsed_s += ff_now_s() - t0;
+    train_step_line line = {t->s.step, t->o->steps, t->out->loss,    part,
+                            rate,      norm,        ff_now_s() - t0, t->s.optim->skipped};
+    train_log_step(&t->log, &t->m->config->outputs, &line, t->o->log_every);
+    return FF_OK;
+}
+
+/* ---- validation ---- */
+
+/* Averaged weights in place of the model's, and back: the same call. */
+static void swap_weights(trainer *t)
+{
+    for (int i = 0; i < t->m->n_tensors && t->s.optim->ema != NULL; i++) {
+        float *w = t->m->tensor[i].value;
+        t->m->tensor[i].value = t->s.optim->ema[i];
+        t->s.optim->ema[i] = w;
+    }
+}
+
+/* Relative L2 errors of the fields of one sample into the sums. */
+static ff_status validate_sample(trainer *t, int64_t id)
+{
+    ff_status st = FF_OK;
+    ff_sample *s = NULL;
+    ff_eval *e = NULL;
+    double *rows = NULL, part[FF_LOSS_FIELDS_MAX];
+    ff_loss_opts relative = {.relative = true};
+    int n_fields = t->m->config->outputs.n;
+    for (int f = 0; f < n_fields; f++) relative.scale[f] = 1;
+    FF_GO(get_sample(t, &t->o->valid, id, t->o->valid.splits, (uint64_t)1 << 40 ^ (uint64_t)id, true, &s));
+    FF_GO(evaluate(t, s, false, &e, &rows));
+    FF_GO(ff_loss_run(t->group, &t->m->config->outputs, t->m->config->dim, s->n, rows, s->truth, s->weight,
+                      &relative, part, NULL));
+    for (int f = 0; f < n_fields && t->group->rank == 0; f++) {
+        double error = sqrt(part[f]) / (double)t->o->valid.n;
+        ff_sums_add_f64(t->sums, t->n_params + f, 1, &error);
+    }
+done:
+    ff_eval_destroy(&e);
+    ff_sample_destroy(&s);
+    ff_free(rows);
+    return st;
+}
+
+static ff_status validate(trainer *t)
+{
+    ff_status st = FF_OK;
+    double sum = 0;
+    if (t->o->valid.n == 0) return FF_OK;
+    ff_sums_clear(t->sums);
+    swap_weights(t);
+    for (int64_t k = 0; k < t->o->valid.n && st == FF_OK; k++)
+        if (k % t->n_groups == t->my_group) st = validate_sample(t, k);
+    swap_weights(t);
+    FF_TRY(ff_agree(t->comm, st));
+    FF_TRY(ff_sums_allreduce(t->comm, t->sums));
+    for (int f = 0; f < t->m->config->outputs.n; f++) {
+        t->out->error[f] = ff_sums_value(t->sums, t->n_params + f);
+        sum += t->out->error[f];
+    }
+    if (sum < t->s.best) t->s.best = sum;
+    train_log_validation(&t->log, &t->m->config->outputs, t->s.step, t->out->error);
+    return FF_OK;
+}
+
+/* ---- all of it ---- */
+
+/* A full disk does not end a training: the checkpoint before stays. */
+static ff_status save(trainer *t)
+{
+    if (t->o->folder == NULL) return FF_OK;
+    ff_status st =
+        ff_checkpoint_write(t->comm, t->o->folder, t->m, &t->s, t->o->deck != NULL ? t->o->deck : "");
+    if (st == FF_E_IO) {
+        ff_warn("%s; no checkpoint of step %lld, training goes on", ff_error_text(), (long long)t->s.step);
+        ff_error_clear();
+    }
+    return st;
+}
+
+static ff_status asked_to_stop(trainer *t, bool *stop)
+{
+    int64_t any = t->o->stop != NULL && t->o->stop(t->o->ctx);
+    FF_TRY(ff_comm_allreduce(t->comm, &any, 1, FF_MAX_I64));
+    *stop = any != 0;
+    return FF_OK;
+}
+
+static bool due(int64_t every, int64_t step)
+{
+    return every > 0 && step % every == 0;
+}
+
+static ff_status run_steps(trainer *t)
+{
+    bool stop = false;
+    const ff_train_opts *o = t->o;
+    while (t->s.step < o->steps) {
+        FF_TRY(run_step(t));
+        bool last = t->s.step == o->steps;
+        if (last || due(o->validate_every, t->s.step)) FF_TRY(validate(t));
+        FF_TRY(asked_to_stop(t, &stop));
+        ff_status saved = stop || last || due(o->save_every, t->s.step) ? save(t) : FF_OK;
+        if (saved != FF_OK && (saved != FF_E_IO || stop)) return saved;
+        if (stop && !last)
+            return ff_fail(FF_E_STOPPED, "training stopped after step %lld of %lld%s", (long long)t->s.step,
+                           (long long)o->steps,
+                           o->folder != NULL ? "; the same command goes on from its checkpoint" : "");
+    }
+    return FF_OK;
+}
+
+static ff_status resume(trainer *t)
+{
+    bool found = false;
+    if (t->o->folder != NULL) FF_TRY(ff_checkpoint_read(t->comm, t->o->folder, t->m, &t->s, &found));
+    if (found && t->s.seed != t->o->seed)
+        ff_warn("the checkpoint was begun with seed %lld: it is kept", (long long)t->s.seed);
+    if (found) ff_info("going on after step %lld of %lld", (long long)t->s.step, (long long)t->o->steps);
+    return train_log_open(&t->log, t->comm, t->o->log, found ? t->s.step : 0);
+}
+
+static ff_status hand_out_averages(trainer *t, float ***averaged)
+{
+    if (averaged == NULL || t->s.optim->ema == NULL) return FF_OK;
+    *averaged = t->s.optim->ema;
+    t->s.optim->ema = NULL;
+    return FF_OK;
+}
+
+ff_status ff_train_run(ff_comm *comm, ff_model *m, const ff_train_opts *opts, ff_train_result *out,
+                       float ***averaged)
+{
+    trainer t = {.comm = comm, .m = m, .o = opts, .out = out};
+    double t0 = ff_now_s();
+    *out = (ff_train_result){.loss = (double)NAN};
+    for (int f = 0; f < FF_LOSS_FIELDS_MAX; f++) out->error[f] = (double)NAN;
+    if (averaged != NULL) *averaged = NULL;
+    ff_status st = start(&t);
+    if (st == FF_OK) st = resume(&t);
+    int64_t first = t.s.step;
+    if (st == FF_OK) st = run_steps(&t);
+    out->step = t.s.step;
+    out->skipped = t.s.optim != NULL ? t.s.optim->skipped : 0;
+    out->elapsed_s = t.s.elapsed_s;
+    out->step_s = t.s.step > first ? (ff_now_s() - t0) / (double)(t.s.step - first) : 0;
+    if (st == FF_OK) st = hand_out_averages(&t, averaged);
+    finish(&t);
+    return st;
+}
