@@ -35,8 +35,8 @@ static ff_status read_format(ff_gmsh_in *in)
     if (!in->v4 && !ff_word_is(w[0], n[0], "2.2") && !ff_word_is(w[0], n[0], "2.1") &&
         !ff_word_is(w[0], n[0], "2") && !ff_word_is(w[0], n[0], "2.0"))
         return ff_fail(FF_E_UNSUPPORTED,
-                       "%s: line %lld: Gmsh version %s, expected 2.2 or 4.1; write it anew with gmsh FILE -0 "
-                       "-save -format msh41",
+                       "%s: line %lld: Gmsh version %s, expected 2.2 or 4.1; write it anew with gmsh FILE "
+                       "-save -format msh41 -o NEW.msh",
                        ff_bytes_path(in->b), (long long)ff_bytes_line_no(in->b), ff_show(w[0], n[0]).s);
     if (bytes != 8 && !(in->v4 && bytes == 4))
         return ff_gmsh_fail(in, "data size %lld, expected 8", (long long)bytes);
@@ -200,8 +200,8 @@ static ff_status read_all(ff_gmsh *g)
         if (g->section[0] == 0) break;
         if (strcmp(g->section, "NOD") == 0 || strcmp(g->section, "NOE") == 0)
             return ff_fail(FF_E_UNSUPPORTED,
-                           "%s: Gmsh version 1, expected 2.2 or 4.1; write it anew with gmsh FILE -0 -save "
-                           "-format msh41",
+                           "%s: Gmsh version 1, expected 2.2 or 4.1; write it anew with gmsh FILE "
+                           "-save -format msh41 -o NEW.msh",
                            ff_bytes_path(g->in.b));
         if (strcmp(g->section, "MeshFormat") == 0) {
             if (format) return ff_gmsh_fail(&g->in, "a second section of this name");

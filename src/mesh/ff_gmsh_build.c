@@ -126,7 +126,7 @@ static ff_status add_elements(build *w)
     for (int64_t i = 0; i < all->n; i++) {
         const ff_gmsh_element *e = &all->element[i];
         const ff_gmsh_entity *of = entity_of(w, e);
-        int64_t id[4];
+        int64_t id[4] = {0};
         if (of != NULL && of->inner) {
             w->n_inner++;
             continue;

@@ -8,8 +8,7 @@
 /* Element types, by their number in the file. n_corners of the n_nodes nodes come first: nodes on edges and faces of
  * quadratic and higher elements follow and are not used. */
 typedef struct ff_gmsh_type {
-    signed char dim, n_corners;
-    short n_nodes; /* 0: a type we do not know */
+    short dim, n_corners, n_nodes; /* 0: a type we do not know */
 } ff_gmsh_type;
 ff_gmsh_type ff_gmsh_type_of(int64_t number);
 

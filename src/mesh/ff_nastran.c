@@ -228,7 +228,8 @@ static ff_status check_grids(const nastran *s)
     const double *x = s->mesh.m->points;
     for (int64_t i = 0; (i = ff_idmap_next_twice(&s->grids, i)) >= 0;) {
         int64_t a = s->grids.place[i - 1], b = s->grids.place[i];
-        if (s->grid_cp[a] == s->grid_cp[b] && memcmp(x + 3 * a, x + 3 * b, 3 * sizeof *x) == 0) continue;
+        const double *p = x + 3 * a, *q = x + 3 * b;
+        if (s->grid_cp[a] == s->grid_cp[b] && p[0] == q[0] && p[1] == q[1] && p[2] == q[2]) continue;
         return ff_fail(FF_E_INPUT, "%s: GRID %lld stands there twice, with different places",
                        ff_bytes_path(s->r.b), (long long)s->grid_id[a]);
     }

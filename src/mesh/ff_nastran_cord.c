@@ -81,11 +81,11 @@ static ff_status need(const ff_cords *s, const ff_cord *c, int i, int64_t *at)
 static ff_status corners(const ff_cords *s, const ff_cord *c, double abc[9])
 {
     if (!c->by_points) memcpy(abc, c->abc, sizeof c->abc);
-    for (int i = 0; i < 3; i++) {
+    for (int64_t i = 0; i < 3; i++) {
         int64_t at;
         if (c->by_points)
             memcpy(abc + 3 * i, s->x + 3 * ff_idmap_find(s->points, c->point[i]), 3 * sizeof *abc);
-        FF_TRY(need(s, c, i, &at));
+        FF_TRY(need(s, c, (int)i, &at));
         if (at >= 0) place(&s->cord[at], abc + 3 * i);
     }
     return FF_OK;

@@ -10,7 +10,7 @@ enum { NONE = -1, MAX_FACES = 6 };
 
 static const struct {
     int n_corners, n_faces;
-    signed char face[MAX_FACES][4];
+    short face[MAX_FACES][4];
 } solids[] = {
     [FF_TET] = {4, 4, {{0, 2, 1, NONE}, {0, 1, 3, NONE}, {0, 3, 2, NONE}, {1, 2, 3, NONE}}},
     [FF_HEX] = {8, 6, {{0, 3, 2, 1}, {4, 5, 6, 7}, {0, 1, 5, 4}, {1, 2, 6, 5}, {2, 3, 7, 6}, {3, 0, 4, 7}}},
