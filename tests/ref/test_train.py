@@ -122,7 +122,7 @@ class Train(ref.Case):
         self.assertTrue(os.path.exists(body))
 
     def test_learns(self):
-        """The shipped deck: from no idea (C_p error about 100 %) to below a third, in minutes on two cores."""
+        """The shipped deck: from no idea (C_p error about 100 %) to below a quarter, in less than a minute on two idle cores."""
         t0 = time.time()
         r = self.ok("train", "-c", os.path.join(ref.INPUTS, "train_ellipsoid_small.yaml"), "--log", self.path("l.jsonl"), threads=2,
                     timeout=900)
@@ -131,8 +131,8 @@ class Train(ref.Case):
             rows = [json.loads(line) for line in f]
         checks = [row["validation"] for row in rows if "validation" in row]
         print(f"{time.time() - t0:.0f} s, validation errors {checks}")
-        self.assertLess(checks[-1]["C_p"], 0.35, r.out[-2000:])
-        self.assertLess(checks[-1]["U_t"], 0.35)
+        self.assertLess(checks[-1]["C_p"], 0.25, r.out[-2000:])
+        self.assertLess(checks[-1]["U_t"], 0.16)
 
     def test_bad_input(self):
         for args, words in ((["train", "--architecture", SMALL], "either --data LIST or --ellipsoids N"),
