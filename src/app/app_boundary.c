@@ -5,14 +5,17 @@
 
 #include <string.h>
 
-/* "dir/car_body.stl.gz" -> "car_body". */
+/* "dir/car_body.stl.gz" -> "car_body", and so for a folder "dir/car_body/". */
 static char *stem_of(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *s = ff_strdup(slash != NULL ? slash + 1 : path);
+    size_t end = strlen(path), begin;
+    while (end > 1 && path[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
+    char *s = ff_strdup(path + begin);
     if (s == NULL) return NULL;
-    char *dot = strchr(s + 1, '.');
-    if (s[0] != 0 && dot != NULL) *dot = 0;
+    s[end - begin] = 0;
+    char *dot = strchr(s + (s[0] != 0), '.');
+    if (dot != NULL) *dot = 0;
     return s;
 }
 
