@@ -3,9 +3,10 @@
 #include "bench_plan_cuda.h"
 #include "bench_scatter.h"
 #include "dist_table.h"
-#include "ff_eval.h"
+#include "ff_grad.h"
 #include "ff_pair_backend.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,10 +141,43 @@ static void print_phases(ff_app *app, const bench_phases *p)
     ff_json_close(&app->json);
 }
 
+/* A call is then a whole training step without the optimiser. */
+static void report_train(ff_app *app, double t_forward_s, double t_backward_s, size_t forward_peak,
+                         int64_t peak)
+{
+    ff_json *j = &app->json;
+    ff_info("forward, backward     %.1f ms, %.1f ms: %.2f of forward (layers alone; backward with its trees)",
+            1e3 * t_forward_s, 1e3 * t_backward_s, t_backward_s / t_forward_s);
+    ff_info("peak of forward       %.1f MiB a rank: training takes %.2f of it",
+            (double)forward_peak / 1048576, (double)peak / (double)forward_peak);
+    ff_json_double(j, "t_forward_s", t_forward_s);
+    ff_json_double(j, "t_backward_s", t_backward_s);
+    ff_json_int(j, "forward_peak_rank_bytes", (int64_t)forward_peak);
+}
+
+/* Gradients of all parameters of sum(out): trees for the way back and the run; both are part of a training step, whose
+ * faces are drawn anew. */
+static ff_status backward(ff_app *app, ff_eval *e, const ff_case *cs, double *t_backward_s)
+{
+    ff_grad *g = NULL;
+    double *bar = NULL, t0 = ff_now_s();
+    FF_TRY(FF_NEW_ALL(app->comm, bar, cs->source[0].n * 4 + 1));
+    for (int64_t k = 0; k < cs->source[0].n * 4; k++) bar[k] = 1;
+    ff_status st = ff_grad_create(e, FF_GRAD_PARAMS, &g);
+    if (st == FF_OK) st = ff_grad_run(g, bar);
+    ff_grad_destroy(&g);
+    ff_free(bar);
+    *t_backward_s = ff_now_s() - t0;
+    return st;
+}
+
 static ff_status bench_globe(ff_app *app)
 {
     ff_status st = FF_OK;
     const ff_config *c = app->config;
+    bool train = strcmp(ff_config_string(c, "bench.mode"), "train") == 0;
+    double t_backward_s[2] = {HUGE_VAL, 0}, t_forward_s = HUGE_VAL; /* best, last */
+    size_t forward_peak = 0;
     bool wide = strcmp(ff_config_string(c, "bench.config"), "wide") == 0;
     int repeat = (int)ff_config_int(c, "bench.repeat");
     ff_model *model = NULL;
@@ -156,6 +190,7 @@ static ff_status bench_globe(ff_app *app)
     opts.backend = app->backend;
     opts.device_only = true;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
+    opts.keep = train;
     FF_TRY(ff_agree(app->comm,
                     ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
@@ -170,14 +205,19 @@ static ff_status bench_globe(ff_app *app)
         else
             FF_GO(ff_eval_refresh(e));
         FF_GO(ff_eval_run(e, out));
+        forward_peak = ff_mem_peak() > forward_peak && k < 0 ? ff_mem_peak() : forward_peak;
+        if (train) FF_GO(backward(app, e, cs, &t_backward_s[1]));
         FF_GO(ff_comm_barrier(app->comm));
         t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
         if (k < 0) continue;
         t_setup_s = ff_eval_get_stats(e)->t_setup_s;
         keep_phases(e, t_s[k], &phases);
+        t_backward_s[0] = fmin(t_backward_s[0], t_backward_s[1]);
+        t_forward_s = fmin(t_forward_s, ff_eval_get_stats(e)->t_layers_s);
     }
     sums = (bench_sums){ff_eval_get_stats(e)->pairs, ff_eval_get_stats(e)->flop, (int64_t)ff_mem_peak(),
                         cs->source[0].n};
+    if (train) FF_GO(ff_comm_allreduce(app->comm, t_backward_s, 1, FF_MAX_F64));
     FF_GO(reduce(app->comm, t_s, repeat, &sums));
     ff_info("bench globe, case %s, config %s, %s, %lld body faces, %d ranks x %d threads, kernel %s",
             ff_config_string(c, "case"), wide ? "wide" : "default", ff_config_string(c, "run.precision"),
@@ -185,6 +225,7 @@ static ff_status bench_globe(ff_app *app)
             app->backend != NULL ? app->backend->name : ff_globe_isa());
     report(app, t_s, repeat, t_setup_s, &sums);
     print_phases(app, &phases);
+    if (train) report_train(app, t_forward_s, t_backward_s[0], forward_peak, sums.peak);
     FF_GO(dist_table(app, e));
 done:
     ff_free(t_s);
@@ -252,8 +293,5 @@ ff_status cmd_bench(ff_app *app)
     const ff_config *c = app->config;
     if (strcmp(ff_config_string(c, "bench.kind"), "scatter") == 0) return bench_scatter(app);
     FF_TRY(ff_config_need(c, "case"));
-    if (strcmp(ff_config_string(c, "bench.mode"), "train") == 0)
-        return ff_fail(FF_E_UNSUPPORTED,
-                       "bench.mode = train: this version evaluates, it does not train yet; use infer");
     return strcmp(ff_config_string(c, "bench.kind"), "plan") == 0 ? bench_plan(app) : bench_globe(app);
 }

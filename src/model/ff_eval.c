@@ -294,6 +294,7 @@ ff_status ff_eval_refresh(ff_eval *e)
 {
     double t0 = ff_now_s();
     ff_eval_jobs_free(e);
+    ff_eval_drop_kept(e);
     if (!e->opts.f64) ff_eval_free_f32(e);
     if (e->opts.f64) ff_eval_free_f64(e);
     trees_free(e);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`farfield verify` on the golden files of the public implementation, on 1, 2, 3, 4 and 7 ranks: trees and plans equal,
-layers and outputs within their tolerance, and the same errors to the last digit on every rank count."""
+layers, outputs and gradients within their tolerance, and the same errors to the last digit on every rank count."""
 import glob
 import json
 import os
@@ -14,7 +14,7 @@ import ff_ref as ref
 class Golden(ref.Case):
     def rows(self, files, ranks, threads, *options):
         out = self.path("v.json")
-        self.ok("verify", "--no-gradients", *files, *options, "--json", out, "--force", ranks=ranks, threads=threads)
+        self.ok("verify", *files, *options, "--json", out, "--force", ranks=ranks, threads=threads)
         with open(out) as f:
             return [r for r in json.load(f)["rows"] if " ranks (digest)" not in r["quantity"]]
 
@@ -28,16 +28,17 @@ class Golden(ref.Case):
         alone = self.rows(files, 1, 2)
         names = {r["file"] for r in alone}
         self.assertEqual(len(names), len(files))
-        print("\nfile                     quantities  worst layer  worst output  worst share of a tolerance")
+        print("\nfile                     quantities  worst layer  worst output  worst gradient  worst share of a tolerance")
         for name in sorted(names):
             mine = [r for r in alone if r["file"] == name]
             self.assertTrue(all(r["ok"] for r in mine), name)
             worst = {kind: max(r["error"] for r in mine if r["quantity"].startswith(kind))
-                     for kind in ("layers/", "outputs/")}
+                     for kind in ("layers/", "outputs/", "grads/")}
             exact = [r for r in mine if r["tolerance"] == 0]
             self.assertGreater(len(exact), 5, name)  # trees and plans
             share = max(r["error"] / r["tolerance"] for r in mine if r["tolerance"] > 0)
-            print(f"{name:24s} {len(mine):10d} {worst['layers/']:12.2e} {worst['outputs/']:13.2e} {share:13.2f}")
+            print(f"{name:24s} {len(mine):10d} {worst['layers/']:12.2e} {worst['outputs/']:13.2e} "
+                  f"{worst['grads/']:15.2e} {share:13.2f}")
         for ranks in (2, 3, 4, 7):
             self.assertEqual(alone, self.rows(files, ranks, 1), f"{ranks} ranks")
 
@@ -46,8 +47,10 @@ class Golden(ref.Case):
         # reference's measures are float32 (up to 3e-7 of their value from ours), which bounds the agreement.
         rows = self.rows(self.golden_files(), 1, 2, "--precision", "f64")
         worst = max(r["error"] for r in rows if r["quantity"].startswith(("layers/", "outputs/")))
-        print(f"\nf64: worst layer or output {worst:.1e}")
+        gradient = max(r["error"] for r in rows if r["quantity"].startswith("grads/"))
+        print(f"\nf64: worst layer or output {worst:.1e}, worst gradient {gradient:.1e}")
         self.assertLess(worst, 1e-6)
+        self.assertLess(gradient, 1e-6)
 
 
 if __name__ == "__main__":
