@@ -64,7 +64,7 @@ typedef struct ff_read_opts {
     }
 
 /* Reads any supported file on this rank alone, whole. The format follows the content, then the name
- * (.stl .obj .ply .vtp .vtkhdf, each also .gz where text). Checks finite coordinates and ids in range. Local
+ * (docs/formats.md; text also as .gz; OpenFOAM meshes are folders). Checks finite coordinates and ids in range. Local
  * Errors: FF_E_INPUT with file, place, what was expected. */
 ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out);
 
