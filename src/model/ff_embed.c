@@ -46,6 +46,19 @@ void ff_embed_destroy(ff_embed **embed)
     *embed = NULL;
 }
 
+ff_status ff_embed_check(const ff_embed *e, const ff_head_opts *o)
+{
+    const ff_graph *g = e->graph;
+    for (int64_t k = 0; o->degree_floor == 0 && k < g->n_nodes; k++)
+        if (g->off[k + 1] == g->off[k])
+            return ff_fail(
+                FF_E_INPUT,
+                "head: point %lld has no neighbour within %g, so that 1 / sqrt(degree + floor) has no "
+                "value with degree_floor = 0; raise the floor (0.25) or the cutoff",
+                (long long)e->halo->gid[e->halo->own[k]], g->cutoff);
+    return FF_OK;
+}
+
 /* An edge from another rank's point has its opposite there, so both send as much as they receive. */
 ff_status ff_embed_point_grad(const ff_embed *e, const double *edge_grad, double *d_own)
 {

@@ -42,6 +42,8 @@ ff_status ff_embed_backward_f64(const ff_embed *e, const ff_head_opts *o, const 
                                 double *d_w2);
 
 /* ---- shared by both precisions ---- */
+/* FF_E_INPUT with the number of an own point without neighbours where degree_floor is 0. Local */
+ff_status ff_embed_check(const ff_embed *e, const ff_head_opts *o);
 /* Gradients of own points [own][3] from those of own edges [edges][3]. Collective */
 ff_status ff_embed_point_grad(const ff_embed *e, const double *edge_grad, double *d_own);
 

@@ -10,6 +10,7 @@ ff_status FF_T(ff_embed_forward)(const ff_embed *e, const ff_head_opts *o, const
     ff_head_opts opts;
     real *out = NULL;
     FF_GO(ff_agree(e->comm, ff_head_take(o, &opts)));
+    FF_GO(ff_agree(e->comm, ff_embed_check(e, &opts)));
     FF_GO(FF_NEW_ALL(e->comm, out, e->graph->n_nodes * ff_head_n_out(&opts)));
     FF_GO(ff_agree(e->comm, FF_T(ff_head_forward)(e->graph, &opts, w1, w2, out)));
     FF_GO(ff_halo_to_home(e->halo, (size_t)ff_head_n_out(&opts) * sizeof *out, out, out_home));
@@ -49,6 +50,7 @@ ff_status FF_T(ff_embed_backward)(const ff_embed *e, const ff_head_opts *o, cons
     backward b = {NULL, NULL, NULL, NULL};
     FF_GO(ff_agree(e->comm, ff_head_take(o, &opts)));
     const int64_t n_w1 = ff_head_n_w1(&opts), n_w2 = ff_head_n_w2(&opts), n_out = ff_head_n_out(&opts);
+    FF_GO(ff_agree(e->comm, ff_embed_check(e, &opts)));
     double largest = FF_T(ff_head_largest)(cotangent_home, e->n_home * n_out);
     FF_GO(ff_comm_allreduce(e->comm, &largest, 1, FF_MAX_F64));
     const int exponent = ff_head_exponent(largest);

@@ -226,6 +226,7 @@ class Embed(ref.Case):
         self.refused("/points is missing", points=self.weights)
         self.refused("expected (N, 3)", points=self.h5("flat.h5", points=self.x[:, :2]), ranks=(1,))
         self.refused("90 rows of 75", args=("--cutoff", "0.4", "--cotangent", self.h5("c.h5", cotangent=self.x)))
+        self.refused("has no neighbour within 1e-06", args=("--cutoff", "1e-6", "--degree-floor", "0"))
         self.refused("nothing.h5", points=self.path("nothing.h5"))
 
 
