@@ -56,9 +56,9 @@ static double draw(uint64_t stream, int64_t i)
 }
 
 /* Larger weights than fresh ones, on a grid of 2^-18, so that every layer matters and steps are exact. */
-static void problem_open(problem *p, int k)
+static void problem_make(problem *p, const ff_random_shape *shape, uint64_t seed)
 {
-    assert_int_equal(ff_random_case_make(&shapes[k], (uint64_t)(40 + k), 0, 1, &p->rc), FF_OK);
+    assert_int_equal(ff_random_case_make(shape, seed, 0, 1, &p->rc), FF_OK);
     ff_model *m = p->rc.model;
     for (int t = 0; t < m->n_tensors; t++) {
         double gain = strstr(m->tensor[t].name, ".network.") != NULL ? 2.5 : 1;
@@ -72,6 +72,11 @@ static void problem_open(problem *p, int k)
     p->n_comp = ff_names_comp(&m->config->outputs, m->config->dim);
     p->cot = ff_mem_alloc((size_t)(p->rc.n_targets * p->n_comp) + 1, sizeof(double));
     for (int64_t i = 0; i < p->rc.n_targets * p->n_comp; i++) p->cot[i] = draw(3, i);
+}
+
+static void problem_open(problem *p, int k)
+{
+    problem_make(p, &shapes[k], (uint64_t)(40 + k));
 }
 
 static void problem_close(problem *p)
@@ -396,6 +401,77 @@ static void corners_match_central_differences(void **state)
     }
 }
 
+/* ---- vertices: corners, geometry and the evaluation together ---- */
+
+enum { ROUND = 12, N_CORNER = ROUND * (ROUND / 2), BAND_AREA = 8 };
+
+/* A closed band of triangles; geometry of source 0 from it, float32 centroids (the plan) only at first. */
+static void set_geometry(problem *p, const float *points, const int64_t *cells, int64_t n, bool first)
+{
+    ff_source *s = &p->rc.c->source[0], fresh = {0};
+    assert_int_equal(ff_source_geometry(&fresh, 3, points, cells, n, NULL, BAND_AREA), FF_OK);
+    if (first) memcpy(s->x32, fresh.x32, (size_t)(3 * n) * sizeof *s->x32);
+    memcpy(s->x, fresh.x, (size_t)(3 * n) * sizeof *s->x);
+    memcpy(s->normal, fresh.normal, (size_t)(3 * n) * sizeof *s->normal);
+    memcpy(s->mu, fresh.mu, (size_t)n * sizeof *s->mu);
+    ff_free(fresh.x32);
+    ff_free(fresh.x);
+    ff_free(fresh.normal);
+    ff_free(fresh.area);
+    ff_free(fresh.mu);
+}
+
+static int64_t make_band(float *points, int64_t *cells)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < ROUND / 2; i++)
+        for (int64_t k = 0; k < ROUND; k++) {
+            double a = 6.283185307179586 * (double)k / ROUND, x[3] = {cos(a), sin(a), 0.4 * (double)i};
+            for (int d = 0; d < 3; d++)
+                points[3 * (i * ROUND + k) + d] =
+                    (float)(round((x[d] + 0.05 * draw(50, 3 * (i * ROUND + k) + d)) * 0x1p10) * 0x1p-10);
+            int64_t a0 = i * ROUND + k, a1 = i * ROUND + (k + 1) % ROUND, b0 = a0 + ROUND, b1 = a1 + ROUND;
+            if (i + 1 == ROUND / 2) continue;
+            int64_t two[6] = {a0, a1, b0, a1, b1, b0};
+            memcpy(cells + 3 * n, two, sizeof two);
+            n += 2;
+        }
+    return n;
+}
+
+static void vertices_match_central_differences(void **state)
+{
+    (void)state;
+    problem p;
+    gradient r;
+    float points[3 * N_CORNER];
+    int64_t cells[3 * 2 * N_CORNER], n = make_band(points, cells);
+    double bar[3 * N_CORNER] = {0}, limit = 1e-6, h = 0x1p-13, want = 0, got = 0, norm = 0;
+    static const ff_random_shape band = {TWO_BC "\"theta\": 1.6, \"leaf_size\": 2}", {120, 9}, -1};
+    assert_int_equal(n, 120);
+    problem_make(&p, &band, 44);
+    set_geometry(&p, points, cells, n, true);
+    gradient_open(&p, true, FF_GRAD_FACES, &r);
+    ff_grad_corners(3, points, cells, n, NULL, BAND_AREA, r.v->centroid[0], r.v->normal[0], r.v->mu[0], bar);
+    for (int k = 0; k < 4; k++) { /* fourth order: steps are large, since points are float32 */
+        static const double at[4] = {-2, -1, 1, 2}, weight[4] = {1, -8, 8, -1};
+        float moved[3 * N_CORNER];
+        for (int i = 0; i < 3 * N_CORNER; i++)
+            moved[i] = (float)((double)points[i] + at[k] * h * component(9, i));
+        set_geometry(&p, moved, cells, n, false);
+        want += weight[k] * loss(&p) / (12 * h);
+    }
+    for (int i = 0; i < 3 * N_CORNER; i++) {
+        got += bar[i] * component(9, i);
+        norm += pow(bar[i] * component(9, i), 2);
+    }
+    double err = fabs(got - want) / sqrt(norm);
+    printf("vertices %.9g, differences %.9g: used %.3f of %g\n", got, want, err / limit, limit);
+    assert_true(err <= limit);
+    gradient_close(&r);
+    problem_close(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -404,6 +480,7 @@ int main(void)
         cmocka_unit_test(runs_repeat),
         cmocka_unit_test(a_run_must_come_first),
         cmocka_unit_test(corners_match_central_differences),
+        cmocka_unit_test(vertices_match_central_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
