@@ -103,6 +103,12 @@ static void higher_orders_give_their_corners(void **state)
     EXPECT_CELL(m, 2, "physical 1", 4, 0, 1, 2, 3);
     EXPECT_CELL(m, 3, "physical 1", 3, 0, 2, 3);
     ff_mesh_destroy(&m);
+    /* A pyramid of order 3 without nodes on its faces, before the surface. */
+    m = ff_test_parse(ff_gmsh_parse, FORMAT_2 NODES_2
+                      "$Elements\n2\n1 125 2 0 1 10 7 12 3 90 10 10 10 10 10 10 10 10 10 10 10 10 10 "
+                      "10 10 10\n2 2 2 1 1 10 7 12\n$EndElements\n");
+    assert_int_equal(m->n_cells, 1);
+    ff_mesh_destroy(&m);
 }
 
 /* A cube, a prism on its side, a pyramid and a tetrahedron on top: 6 + 5 + 5 + 4 faces less two for each contact. */
@@ -297,8 +303,8 @@ static void what_is_wrong_in_binary_is_refused(void **state)
     binary_2(&b);
     unsigned char *at = memmem(b.byte, b.n, "$Elements\n5\n", 12);
     assert_non_null(at);
-    at[12] = 99; /* type of the first block */
-    ff_test_refuse_n(ff_gmsh_parse, b.byte, b.n, "$Elements: element type 99");
+    at[12] = 34; /* type of the first block */
+    ff_test_refuse_n(ff_gmsh_parse, b.byte, b.n, "$Elements: element type 34");
     at[12] = 1;
     at[16] = 200; /* its number of elements */
     ff_test_refuse_n(ff_gmsh_parse, b.byte, b.n, "a block of 200 elements, expected 1 to the 5");
