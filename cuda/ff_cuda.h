@@ -67,8 +67,14 @@ void ff_cuda_net_destroy(ff_cuda_net **net);
  * TF32 products) or "globe_plain" (float32, one thread an output). */
 const char *ff_cuda_net_kernel(const ff_cuda_net *net);
 
-/* For tests and benches: which kernel serves networks created from now on, where it can; the fastest by default. */
-typedef enum ff_cuda_kernel { FF_CUDA_BEST = 0, FF_CUDA_WGMMA, FF_CUDA_MMA, FF_CUDA_PLAIN } ff_cuda_kernel;
+/* For tests and benches: which kernel serves networks created from now on, where it can; the fastest by default.
+ * MMA_SMALL: globe_mma as planned for a GPU with 99 KiB of shared memory a block (sm_86, 89, 120). */
+typedef enum ff_cuda_kernel {
+    FF_CUDA_BEST = 0,
+    FF_CUDA_MMA,
+    FF_CUDA_MMA_SMALL,
+    FF_CUDA_PLAIN
+} ff_cuda_kernel;
 void ff_cuda_prefer(ff_cuda_kernel kernel);
 
 /* Device bytes of n records, and their computation from raw features d_src [n][n_sscalar + dim n_svector].  Local */

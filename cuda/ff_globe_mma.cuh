@@ -41,8 +41,9 @@ static __host__ __device__ inline int ff_mma_at(int kc, int n, int u)
     return kc == 2 ? n * 64 + ((u ^ (n >> 1 & 3)) << 4) : n * 32 + ((u ^ (n >> 2 & 1)) << 4);
 }
 
-/* Plans the kernel for the current device. FF_E_UNSUPPORTED says which size does not fit. */
-ff_status ff_mma_plan(const ff_net_dims *d, ff_cuda_precision precision, ff_mma_cfg *c);
+/* Plans the kernel for the current device, with at most `shared` bytes of shared memory where that is not 0.
+ * FF_E_UNSUPPORTED says which size does not fit. */
+ff_status ff_mma_plan(const ff_net_dims *d, ff_cuda_precision precision, int shared, ff_mma_cfg *c);
 /* tab: [n_slot] offsets of basis vectors, then first slot, slots, axis of each component. */
 void ff_mma_pack(const ff_net_dims *d, const ff_mma_cfg *c, ff_cuda_precision precision, const float *const *w,
                  const float *const *b, char *image, float *bias, int32_t *tab);

@@ -73,17 +73,16 @@ FF_DEV void bar_arrive(int id, int threads)
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/* acc += P Q^T of one k step: P tiles of 16 rows, Q pairs of 8-row tiles. p, q: this lane's ldmatrix addresses.
- * FULL: every tile counts, else only the first live_p and live_q. F32: both operands are split into two TF32 parts;
+/* acc += P Q^T of one k step: PT tiles of 16 rows, QP pairs of 8-row tiles. p, q: this lane's ldmatrix addresses.
+ * FULL: every pair of Q counts, else only the first live_q. F32: both operands are split into two TF32 parts;
  * each step is summed from zero and added in float32, since the tensor cores round sums toward zero. */
 template <int PREC, int PT, int QP, bool FULL>
 FF_DEV void mma_step(float (&acc)[PT][2 * QP][4], uint32_t p, uint32_t p_step, uint32_t q, uint32_t q_step,
-                     int live_p, int live_q)
+                     int live_q)
 {
     uint32_t a[PT][4], low[PREC == FF_CUDA_F32 ? PT : 1][4];
 #pragma unroll
     for (int i = 0; i < PT; i++) {
-        if (!FULL && i >= live_p) break;
         ldmatrix4(a[i], p + (uint32_t)i * p_step);
         if constexpr (PREC == FF_CUDA_F32) {
 #pragma unroll
@@ -107,24 +106,33 @@ FF_DEV void mma_step(float (&acc)[PT][2 * QP][4], uint32_t p, uint32_t p_step, u
                 b[k] = to_tf32_rn(x);
                 c[k] = to_tf32_rn(x - __uint_as_float(b[k]));
             }
+            float e[PT][2][4]; /* one part after the other: independent products follow each other */
 #pragma unroll
-            for (int i = 0; i < PT; i++) {
-                if (!FULL && i >= live_p) break;
+            for (int i = 0; i < PT; i++)
+#pragma unroll
+                for (int h = 0; h < 2; h++)
+#pragma unroll
+                    for (int k = 0; k < 4; k++) e[i][h][k] = 0.0f;
+#pragma unroll
+            for (int i = 0; i < PT; i++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) mma_tf32(e[i][h], low[i], b[2 * h], b[2 * h + 1]);
+#pragma unroll
+            for (int i = 0; i < PT; i++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) mma_tf32(e[i][h], a[i], c[2 * h], c[2 * h + 1]);
+#pragma unroll
+            for (int i = 0; i < PT; i++)
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
-                    float d[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-                    mma_tf32(d, low[i], b[2 * h], b[2 * h + 1]);
-                    mma_tf32(d, a[i], c[2 * h], c[2 * h + 1]);
-                    mma_tf32(d, a[i], b[2 * h], b[2 * h + 1]);
+                    mma_tf32(e[i][h], a[i], b[2 * h], b[2 * h + 1]);
 #pragma unroll
-                    for (int k = 0; k < 4; k++) acc[i][2 * j + h][k] += d[k];
+                    for (int k = 0; k < 4; k++) acc[i][2 * j + h][k] += e[i][h][k];
                 }
-            }
         } else {
 #pragma unroll
             for (int i = 0; i < PT; i++) {
-                if (!FULL && i >= live_p) break;
-#pragma unroll
+        #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     if constexpr (PREC == FF_CUDA_BF16)
                         mma_bf16(acc[i][2 * j + h], a[i], b[2 * h], b[2 * h + 1]);

@@ -5,6 +5,10 @@
  * source vector: n = 1 .. n_harm. What depends on global data alone is folded into the first bias in double. */
 #include "ff_globe_mma.cuh"
 
+extern "C" {
+#include "ff_log.h"
+}
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,17 +239,31 @@ void ff_cuda_prefer(ff_cuda_kernel kernel)
     preferred = kernel;
 }
 
-/* wgmma does about twice the work of mma.sync in a time; its instances pad shapes, the general kernel hardly. */
+static int widest(const ff_net_dims *d)
+{
+    int n = 0;
+    for (int l = 0; l < d->n_hidden; l++) n = d->hidden[l] > n ? d->hidden[l] : n;
+    return n;
+}
+
+/* bf16 asked for: networks up to this width are evaluated in TF32. Features, SiLU and outputs take their time there, not
+ * products, and few units average little of bf16's rounding away (drivaer_small, 24 units: 1.05e-2 against 1.5e-3). */
+enum { NARROW = 32 };
+
+/* globe_wgmma does 2.5 to 3 times the work of globe_mma in a time, but its instances pad shapes more. */
 static ff_status choose(ff_cuda_net *net)
 {
     ff_mma_cfg *c = (ff_mma_cfg *)calloc(1, sizeof *c);
+    if (net->precision == FF_CUDA_BF16 && widest(&net->d) <= NARROW) net->precision = FF_CUDA_TF32;
     if (c == NULL) return ff_fail(FF_E_MEM, "cuda: network: out of memory");
-    const ff_fused_row *row = net->precision != FF_CUDA_F32 && preferred != FF_CUDA_MMA
+    const ff_fused_row *row = net->precision != FF_CUDA_F32 && preferred == FF_CUDA_BEST
                                   ? ff_fused_find(&net->d, net->precision)
                                   : NULL;
     bool plain_too = net->precision == FF_CUDA_F32;
     ff_status st =
-        plain_too && preferred == FF_CUDA_PLAIN ? FF_E_UNSUPPORTED : ff_mma_plan(&net->d, net->precision, c);
+        plain_too && preferred == FF_CUDA_PLAIN
+            ? FF_E_UNSUPPORTED
+            : ff_mma_plan(&net->d, net->precision, preferred == FF_CUDA_MMA_SMALL ? 99 * 1024 : 0, c);
     if (st == FF_OK &&
         (row == NULL || (preferred == FF_CUDA_BEST && ff_fused_work(row) > 2.0 * ff_mma_work(&net->d, c)))) {
         net->mma = c;
@@ -263,6 +281,39 @@ static ff_status choose(ff_cuda_net *net)
     free(c);
     net->h0_scale = plain_too ? 1.0f : 0.5f;
     return st;
+}
+
+/* Share of the tensor cores' dense rate in the network's format, per cent, as measured on an H200 with 64, 128, 256, 512
+ * units a layer (docs/kernels.md); float32: of a third of the TF32 rate, and of the FP32 rate for the plain kernel. */
+static int expected_share(const ff_cuda_net *net)
+{
+    static const int mma[3][4] = {{16, 18, 21, 22}, {13, 19, 23, 25}, {9, 13, 20, 23}};
+    int k = 0;
+    while (k < 3 && widest(&net->d) > 64 << k) k++;
+    if (net->mma != NULL) return mma[net->precision][k];
+    if (net->fused == NULL) return 15;
+    return net->precision == FF_CUDA_TF32 ? 37 : net->fused->width > 64 ? 65 : 25;
+}
+
+/* One line a kernel and shape, once a process. */
+static void announce(const ff_cuda_net *net)
+{
+    static char said[16][160];
+    static int n_said = 0;
+    static const char *const rate[] = {"a third of the TF32", "the TF32", "the bf16"};
+    char text[160] = "", sizes[80] = "";
+    for (int l = 0; l < net->d.n_hidden; l++) {
+        size_t at = strlen(sizes);
+        (void)snprintf(sizes + at, sizeof sizes - at, "%s%d", l > 0 ? " x " : "", net->d.hidden[l]);
+    }
+    (void)snprintf(text, sizeof text, "pair kernel %s, hidden %s: about %d %% of %s rate expected (H200)",
+                   ff_cuda_net_kernel(net), sizes, expected_share(net),
+                   net->fused == NULL && net->mma == NULL ? "the FP32" : rate[net->precision]);
+    for (int i = 0; i < n_said; i++)
+        if (strcmp(said[i], text) == 0) return;
+    if (n_said == (int)(sizeof said / sizeof *said)) return;
+    memcpy(said[n_said++], text, sizeof text);
+    ff_info("%s", text);
 }
 
 ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w, const float *const *b,
@@ -300,6 +351,7 @@ ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w,
         st = net->fused != NULL ? pack_fused(net, wl, b)
              : net->mma != NULL ? pack_mma(net, wl, b)
                                 : pack_plain(net, wl, b);
+    if (st == FF_OK && preferred == FF_CUDA_BEST) announce(net);
 done:
     free(b_src);
     free(w_src);

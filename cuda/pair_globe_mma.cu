@@ -90,13 +90,17 @@ static bool plan_try(const ff_net_dims *d, int eb, int limit, ff_mma_cfg *c)
     return false;
 }
 
-ff_status ff_mma_plan(const ff_net_dims *d, ff_cuda_precision precision, ff_mma_cfg *c)
+ff_status ff_mma_plan(const ff_net_dims *d, ff_cuda_precision precision, int shared, ff_mma_cfg *c)
 {
     ff_status st = FF_OK;
     int device, block, sm, eb = precision == FF_CUDA_BF16 ? 2 : 4, widest = 0;
     FF_CU(cudaGetDevice(&device));
     FF_CU(cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     FF_CU(cudaDeviceGetAttribute(&sm, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    if (shared > 0) {
+        block = shared;
+        sm = shared + 1024;
+    }
     memset(c, 0, sizeof *c);
     for (int l = 0; l < d->n_hidden; l++) widest = most(widest, d->hidden[l]);
     if (widest > FF_MMA_MAX_WIDTH)
@@ -107,7 +111,8 @@ ff_status ff_mma_plan(const ff_net_dims *d, ff_cuda_precision precision, ff_mma_
         c->mt = tries[i].mt;
         c->wr = tries[i].wr;
         c->feeders = tries[i].feeders;
-        if (c->wr * c->wc > FF_MMA_WARPS || (c->mt == 4 && (c->wc <= 2 || precision == FF_CUDA_F32)))
+        if (c->wr * c->wc > FF_MMA_WARPS || (c->mt == 4 && (c->wc <= 2 || precision == FF_CUDA_F32)) ||
+            (c->mt == 1 && precision == FF_CUDA_BF16))
             continue;
         if (plan_try(d, eb, tries[i].blocks > 1 ? sm / tries[i].blocks - 1024 : block, c)) return FF_OK;
     }
@@ -238,8 +243,9 @@ static cudaError_t launch_mt(const ff_net_dims *d, const ff_mma_cfg *c, const ff
 {
     if constexpr (PREC != FF_CUDA_F32) /* three products' operands of 4 tiles do not fit the registers */
         if (c->mt == 4) return launch<PREC, 4>(d, c, p, image, bias, tab, stream);
-    if (c->mt == 2) return launch<PREC, 2>(d, c, p, image, bias, tab, stream);
-    return launch<PREC, 1>(d, c, p, image, bias, tab, stream);
+    if constexpr (PREC != FF_CUDA_BF16) /* bf16 fits the smallest shared memory with 2 tiles */
+        if (c->mt == 1) return launch<PREC, 1>(d, c, p, image, bias, tab, stream);
+    return launch<PREC, 2>(d, c, p, image, bias, tab, stream);
 }
 
 cudaError_t ff_mma_launch(const ff_net_dims *d, const ff_mma_cfg *c, ff_cuda_precision precision,

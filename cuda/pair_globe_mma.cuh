@@ -28,32 +28,49 @@ typedef struct ff_mma_place {
 /* ---- weights: a ring of chunks in the order of their use, tile after tile ---- */
 
 typedef struct ff_mma_ring {
-    const char *image, *at; /* next chunk to load */
-    uint32_t base;          /* shared address */
-    int layer, k, pass;     /* of the next chunk to load */
-    int stage;              /* of the next chunk to use */
+    const char *image, *at; /* next chunk to load, at this thread's first 16 bytes of it */
+    uint32_t base;          /* shared address, likewise */
+    int layer, left, bytes; /* of the next chunk to load: its layer, chunks of the layer, bytes beyond the thread's */
+    int pass, stage;        /* output passes to come; stage to use next */
 } ff_mma_ring;
 
+/* The next chunk to load begins a layer. */
+static __device__ __forceinline__ void ring_layer(const ff_mma_cfg &c, ff_mma_ring &r, const ff_mma_place &me,
+                                                  int layer)
+{
+    r.layer = layer;
+    r.left = c.chunks[layer];
+    r.bytes = c.rows[layer] * 32 * c.kc - me.tid * 16;
+}
 static __device__ __forceinline__ void ring_load(const ff_mma_cfg &c, ff_mma_ring &r, const ff_mma_place &me,
                                                  int stage)
 {
-    int bytes = c.rows[r.layer] * 32 * c.kc;
+    int step = me.n * 16;
     uint32_t dst = r.base + (uint32_t)(stage * c.stage_bytes);
-    for (int o = me.tid * 16; o < bytes; o += me.n * 16) cp_async16(dst + (uint32_t)o, r.at + o);
+    for (int o = 0; o < r.bytes; o += 4 * step)
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (k == 0 || o + k * step < r.bytes) cp_async16(dst + (uint32_t)(o + k * step), r.at + o + k * step);
     cp_async_commit();
-    r.at += bytes;
-    if (++r.k < c.chunks[r.layer]) return;
-    r.k = 0;
-    if (r.layer < c.n_layer || ++r.pass == c.passes) {
-        r.layer = r.layer < c.n_layer ? r.layer + 1 : 0;
-        if (r.layer == 0) r.at = r.image;
-        r.pass = 0;
+    r.at += r.bytes + me.tid * 16;
+    if (--r.left > 0) return;
+    if (r.layer < c.n_layer) {
+        ring_layer(c, r, me, r.layer + 1);
+        r.pass = c.passes;
+    } else if (--r.pass > 0) {
+        r.left = c.chunks[c.n_layer];
+    } else {
+        ring_layer(c, r, me, 0);
+        r.at = r.image;
     }
 }
 static __device__ __forceinline__ void ring_start(const ff_mma_cfg &c, ff_mma_ring &r, const ff_mma_place &me,
                                                   const char *image, uint32_t base)
 {
-    r = {image, image, base, 0, 0, 0, 0};
+    r.image = r.at = image + me.tid * 16;
+    r.base = base + (uint32_t)(me.tid * 16);
+    r.stage = r.pass = 0;
+    ring_layer(c, r, me, 0);
     for (int s = 0; s + 1 < c.stages; s++) ring_load(c, r, me, s);
 }
 /* Shared address of the next chunk. All computing warps have left the chunk before when this returns. */
@@ -65,10 +82,10 @@ static __device__ __forceinline__ uint32_t ring_next(const ff_mma_cfg &c, ff_mma
     else
         cp_async_wait<1>();
     bar_sync(1, me.n);
-    int now = r.stage, before = now == 0 ? c.stages - 1 : now - 1;
-    ring_load(c, r, me, before);
+    int now = r.stage;
+    ring_load(c, r, me, now == 0 ? c.stages - 1 : now - 1);
     r.stage = now + 1 == c.stages ? 0 : now + 1;
-    return r.base + (uint32_t)(now * c.stage_bytes);
+    return r.base - (uint32_t)(me.tid * 16) + (uint32_t)(now * c.stage_bytes);
 }
 
 /* ---- products ---- */
@@ -101,15 +118,15 @@ FF_DEV void hidden_product(float (&acc)[MT][8][4], const ff_mma_cfg &c, ff_mma_r
     uint32_t q0 = (uint32_t)ff_mma_at(c.kc, me.wc * cols + row_q(me.lane), unit_q(me.lane));
     for (int k = 0; k < chunks; k++) {
         uint32_t w = ring_next(c, r, me);
-        mma_step<PREC, MT, 4, FULL>(acc, p, p_step, w + q0, q_step, MT, cols / 16);
+        mma_step<PREC, MT, 4, FULL>(acc, p, p_step, w + q0, q_step, cols / 16);
         if (c.kc == 2)
-            mma_step<PREC, MT, 4, FULL>(acc, p + 32, p_step, w + (q0 ^ 32), q_step, MT, cols / 16);
+            mma_step<PREC, MT, 4, FULL>(acc, p + 32, p_step, w + (q0 ^ 32), q_step, cols / 16);
         p += (uint32_t)(32 * c.kc);
     }
 }
 /* acc [output rows][pairs] += W activations^T over the chunks of an output pass. */
-template <int PREC, int MT, bool FULL>
-FF_DEV void output_product(float (&acc)[4][2 * MT][4], const ff_mma_cfg &c, ff_mma_ring &r,
+template <int PREC, int MT, int TILES>
+FF_DEV void output_product(float (&acc)[TILES][2 * MT][4], const ff_mma_cfg &c, ff_mma_ring &r,
                            const ff_mma_place &me, uint32_t act)
 {
     uint32_t q = act + (uint32_t)((me.wr * 16 * MT + row_q(me.lane)) * c.act_stride + unit_q(me.lane) * 16);
@@ -117,8 +134,9 @@ FF_DEV void output_product(float (&acc)[4][2 * MT][4], const ff_mma_cfg &c, ff_m
     uint32_t p0 = (uint32_t)ff_mma_at(c.kc, me.wc * 16 * c.tiles + row_p(me.lane), unit_p(me.lane));
     for (int k = 0; k < c.chunks[c.n_layer]; k++) {
         uint32_t w = ring_next(c, r, me);
-        mma_step<PREC, 4, MT, FULL>(acc, w + p0, p_step, q, q_step, c.tiles, MT);
-        if (c.kc == 2) mma_step<PREC, 4, MT, FULL>(acc, w + (p0 ^ 32), p_step, q + 32, q_step, c.tiles, MT);
+        mma_step<PREC, TILES, MT, true>(acc, w + p0, p_step, q, q_step, MT);
+        if (c.kc == 2)
+            mma_step<PREC, TILES, MT, true>(acc, w + (p0 ^ 32), p_step, q + 32, q_step, MT);
         q += (uint32_t)(32 * c.kc);
     }
 }
@@ -149,12 +167,13 @@ template <int PREC> FF_DEV void act_store1(char *at, float x)
         *(float *)at = x;
 }
 
-template <int PREC, int MT>
+template <int PREC, int MT, bool FULL>
 FF_DEV void hidden_layer(const ff_net_dims &d, const ff_pair_dev &q, const ff_mma_cfg &c, ff_mma_ring &r,
                          const ff_mma_place &me, char *act, const int *id, const float *bias, int layer)
 {
     constexpr int EB = PREC == FF_CUDA_BF16 ? 2 : 4;
-    int cols = c.rows[layer] / c.wc, first = me.wc * cols + 2 * me.q, row = me.wr * 16 * MT + me.g;
+    int cols = FULL ? FF_MMA_COLS : c.rows[layer] / c.wc, first = me.wc * cols + 2 * me.q,
+        row = me.wr * 16 * MT + me.g;
     float acc[MT][8][4];
 #pragma unroll
     for (int i = 0; i < 2 * MT; i++) {
@@ -162,26 +181,31 @@ FF_DEV void hidden_layer(const ff_net_dims &d, const ff_pair_dev &q, const ff_mm
                                       : (const float *)q.h0 + (int64_t)id[row + 8 * i] * d.h0_len + first;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
-            float2 x = j < cols / 8 ? __ldg((const float2 *)(from + 8 * j)) : make_float2(0.0f, 0.0f);
+            float2 x = FULL || j < cols / 8 ? __ldg((const float2 *)(from + 8 * j)) : make_float2(0.0f, 0.0f);
             acc[i / 2][j][i % 2 * 2] = x.x;
             acc[i / 2][j][i % 2 * 2 + 1] = x.y;
         }
     }
-    if (cols == FF_MMA_COLS)
-        hidden_product<PREC, MT, true>(acc, c, r, me, mma_shared(act), c.chunks[layer], FF_MMA_COLS);
-    else
-        hidden_product<PREC, MT, false>(acc, c, r, me, mma_shared(act), c.chunks[layer], cols);
+    hidden_product<PREC, MT, FULL>(acc, c, r, me, mma_shared(act), c.chunks[layer], cols);
     bar_sync(1, me.n); /* everyone has read the activations that are overwritten now */
 #pragma unroll
     for (int i = 0; i < 2 * MT; i++) {
         char *to = act + (row + 8 * i) * c.act_stride + first * EB;
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            if (j < cols / 8)
+            if (FULL || j < cols / 8)
                 act_store<PREC>(to + 8 * j * EB, mma_silu<PREC>(acc[i / 2][j][i % 2 * 2]),
                                 mma_silu<PREC>(acc[i / 2][j][i % 2 * 2 + 1]));
     }
 }
+
+/* P_(n+1) = x[n] c P_n - y[n] P_(n-1) */
+#define FF_LEGENDRE(n) {(2.0f * (n) + 1.0f) / ((n) + 1.0f), (n) / ((n) + 1.0f)}
+#define FF_LEGENDRE8(n)                                                                                      \
+    FF_LEGENDRE(n), FF_LEGENDRE(n + 1.0f), FF_LEGENDRE(n + 2.0f), FF_LEGENDRE(n + 3.0f), FF_LEGENDRE(n + 4.0f), \
+        FF_LEGENDRE(n + 5.0f), FF_LEGENDRE(n + 6.0f), FF_LEGENDRE(n + 7.0f)
+static __constant__ float2 legendre_factors[FF_GLOBE_MAX_HARM + 8] = {
+    FF_LEGENDRE8(0.0f), FF_LEGENDRE8(8.0f), FF_LEGENDRE8(16.0f), FF_LEGENDRE8(24.0f), FF_LEGENDRE8(32.0f)};
 
 /* Features of the tile's pairs, and the basis vectors of their coefficients. */
 template <int PREC, int MT>
@@ -190,9 +214,9 @@ FF_DEV void tile_features(const ff_net_dims &d, const ff_pair_dev &q, const ff_m
 {
     constexpr int EB = PREC == FF_CUDA_BF16 ? 2 : 4, R = 16 * MT;
     constexpr bool EXACT = PREC == FF_CUDA_F32;
-    int rows = c.wr * R, width = c.chunks[0] * c.kc * (32 / EB);
+    int rows = c.wr * R, bits = 31 - __clz(rows), width = c.chunks[0] * c.kc * (32 / EB); /* rows: a power of 2 */
     for (int i = me.tid; i < rows * (d.n_vec + 1); i += me.n) {
-        int row = i % rows, k = i / rows;
+        int row = i & (rows - 1), k = i >> bits;
         float4 u = geo.unit[row];
         float w = geo.w[row];
         char *at = act + row * c.act_stride;
@@ -218,7 +242,8 @@ FF_DEV void tile_features(const ff_net_dims &d, const ff_pair_dev &q, const ff_m
         at += k * d.n_harm * EB;
         for (int n = 1; n <= d.n_harm; n++) {
             act_store1<PREC>(at + (n - 1) * EB, p1);
-            float p2 = ((float)(2 * n + 1) * cosine * p1 - (float)n * p0) * (1.0f / (float)(n + 1));
+            float2 l = legendre_factors[n];
+            float p2 = fmaf(l.x * cosine, p1, -l.y * p0);
             p0 = p1;
             p1 = p2;
         }
@@ -248,32 +273,28 @@ FF_DEV float over_quad(float x)
 }
 
 /* One output pass: coefficients times basis, summed over each group's 16 pairs, added to the piece's sums. */
-template <int PREC, int MT>
+template <int PREC, int MT, int TILES>
 FF_DEV void output_pass(const ff_net_dims &d, const ff_mma_cfg &c, ff_mma_ring &r, const ff_mma_place &me,
                         const char *act, const float *basis, float *sum, float *done, const int *piece,
-                        const float *bias, const int32_t *tab, int pass)
+                        const float *bias, const int32_t *tab, int tile)
 {
     constexpr int R = 16 * MT;
-    float acc[4][2 * MT][4];
-    const float *from = bias + c.bias_at[c.n_layer] + (pass * c.wc + me.wc) * 16 * c.tiles + me.g;
+    float acc[TILES][2 * MT][4];
+    const float *from = bias + c.bias_at[c.n_layer] + 16 * tile + me.g;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        float a = i < c.tiles ? __ldg(from + 16 * i) : 0.0f, b = i < c.tiles ? __ldg(from + 16 * i + 8) : 0.0f;
+    for (int i = 0; i < TILES; i++) {
+        float a = __ldg(from + 16 * i), b = __ldg(from + 16 * i + 8);
 #pragma unroll
         for (int j = 0; j < 2 * MT; j++) {
             acc[i][j][0] = acc[i][j][1] = a;
             acc[i][j][2] = acc[i][j][3] = b;
         }
     }
-    if (c.tiles == 4)
-        output_product<PREC, MT, true>(acc, c, r, me, mma_shared(act));
-    else
-        output_product<PREC, MT, false>(acc, c, r, me, mma_shared(act));
+    output_product<PREC, MT, TILES>(acc, c, r, me, mma_shared(act));
     basis += me.wr * c.n_kind * c.kind_len + 2 * me.q;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (i >= c.tiles) break;
-        int slot = ((pass * c.wc + me.wc) * c.tiles + i) * 8 + me.g;
+    for (int i = 0; i < TILES; i++) {
+        int slot = (tile + i) * 8 + me.g;
         const float *b = basis + __ldg(tab + slot);
         float *mine = sum + (me.wr * c.n_slot + slot) * 3, t[3];
 #pragma unroll
@@ -303,6 +324,28 @@ FF_DEV void output_pass(const ff_net_dims &d, const ff_mma_cfg &c, ff_mma_ring &
         if (me.q == 0)
 #pragma unroll
             for (int k = 0; k < 3; k++) mine[k] = t[k];
+    }
+}
+
+/* All passes. In the last, all warps of the block take as many tiles as the first one has, so that they meet at the same
+ * barriers; rows past the end are padding. */
+template <int PREC, int MT>
+FF_DEV void output_layer(const ff_net_dims &d, const ff_mma_cfg &c, ff_mma_ring &r, const ff_mma_place &me,
+                         const char *act, const float *basis, float *sum, float *done, const int *piece,
+                         const float *bias, const int32_t *tab)
+{
+#pragma unroll 1
+    for (int pass = 0; pass < c.passes; pass++) {
+        int first = pass * c.wc * c.tiles, live = min(c.tiles, (d.n_coef + 7) / 8 - first);
+        int tile = first + me.wc * c.tiles;
+        if (live >= 4)
+            output_pass<PREC, MT, 4>(d, c, r, me, act, basis, sum, done, piece, bias, tab, tile);
+        else if (live == 3)
+            output_pass<PREC, MT, 3>(d, c, r, me, act, basis, sum, done, piece, bias, tab, tile);
+        else if (live == 2)
+            output_pass<PREC, MT, 2>(d, c, r, me, act, basis, sum, done, piece, bias, tab, tile);
+        else
+            output_pass<PREC, MT, 1>(d, c, r, me, act, basis, sum, done, piece, bias, tab, tile);
     }
 }
 
@@ -351,12 +394,14 @@ static __device__ __forceinline__ void compute(const ff_net_dims &d, const ff_pa
         tile_features<PREC, MT>(d, q, c, me, shared, basis, geo);
 #pragma unroll 1
         for (int l = 0; l < c.n_layer; l++)
-            hidden_layer<PREC, MT>(d, q, c, ring, me, shared, geo.id, bias, l);
-#pragma unroll 1
-        for (int p = 0; p < c.passes; p++)
-            output_pass<PREC, MT>(d, c, ring, me, shared, basis, sum, done, geo.piece, bias, tab, p);
+            if (c.rows[l] == FF_MMA_COLS * c.wc)
+                hidden_layer<PREC, MT, true>(d, q, c, ring, me, shared, geo.id, bias, l);
+            else
+                hidden_layer<PREC, MT, false>(d, q, c, ring, me, shared, geo.id, bias, l);
+        output_layer<PREC, MT>(d, c, ring, me, shared, basis, sum, done, geo.piece, bias, tab);
         bar_sync(1, me.n);
         pieces_store<MT>(d, q, c, me, done, geo.piece, tab);
+        bar_sync(1, me.n); /* all have read the slot that is given back */
         if (tile + 2 < n_tiles) bar_arrive(4 + slot, all);
     }
     cp_async_wait<0>();

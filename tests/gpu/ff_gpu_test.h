@@ -13,6 +13,8 @@ extern "C" {
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <string.h>
+
 enum { FF_GPU_SKIP = 77 }; /* SKIP_RETURN_CODE of tests/gpu/gpu.cmake */
 
 /* Ends the process where fewer than n GPUs can be used. */
@@ -22,6 +24,12 @@ static inline void ff_gpu_or_skip(int n)
     if (have >= n) return;
     printf("skipped: this test needs %d GPU(s) and a driver, found %d\n", n, have);
     exit(FF_GPU_SKIP);
+}
+
+/* --small: a test that is cut down for compute-sanitizer, which makes kernels 100 times slower (tools/gpu_check). */
+static inline int ff_gpu_small(int argc, char **argv)
+{
+    return argc > 1 && strcmp(argv[1], "--small") == 0;
 }
 
 #endif

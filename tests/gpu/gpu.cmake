@@ -1,9 +1,9 @@
 # Tests that need a GPU (label gpu; only with FF_CUDA=ON): tests/gpu/test_*.cu and test_*.c, one program each. Where no
 # GPU is present they end with code 77, which CTest counts as skipped (tests/gpu/ff_gpu_test.h).
-# tests/gpu_programs.txt in the build folder lists the programs for tools/gpu_check.
+# Target gpu_tests builds them.
 file(GLOB gpu_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/gpu/test_*.cu
      ${CMAKE_CURRENT_SOURCE_DIR}/gpu/test_*.c)
-set(gpu_programs "")
+add_custom_target(gpu_tests)
 foreach(source ${gpu_sources})
   get_filename_component(stem ${source} NAME_WE)
   string(REPLACE "test_" "" short ${stem})
@@ -17,6 +17,5 @@ foreach(source ${gpu_sources})
   add_test(NAME gpu.${short} COMMAND gpu_${short} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   # One GPU is shared: tests of this label do not run beside each other.
   set_tests_properties(gpu.${short} PROPERTIES LABELS gpu TIMEOUT 300 SKIP_RETURN_CODE 77 RUN_SERIAL ON)
-  string(APPEND gpu_programs "gpu.${short} tests/gpu_${short}\n")
+  add_dependencies(gpu_tests gpu_${short})
 endforeach()
-file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/gpu_programs.txt "${gpu_programs}")
