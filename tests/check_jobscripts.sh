@@ -28,7 +28,7 @@ expect() {
         failed=1
     fi
 }
-for script in farfield.slurm farfield.pbs; do
+for script in farfield.slurm farfield.pbs farfield_gpu.slurm farfield_gpu.pbs; do
     expect $script 0 0 0 0
     expect $script 1 0 1 0
     expect $script 2 0 2 0
@@ -36,5 +36,5 @@ for script in farfield.slurm farfield.pbs; do
     expect $script 3 4 0 1
     expect $script 3 5 3 0
 done
-[ $failed -eq 0 ] && echo "check_jobscripts: 12 cases passed"
+[ $failed -eq 0 ] && echo "check_jobscripts: 24 cases passed"
 exit $failed
