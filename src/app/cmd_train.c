@@ -141,7 +141,6 @@ static void step_options(train *t)
     t->o.log_every = ff_config_int(c, "train.log_every");
     t->o.ranks_per_sample = (int)ff_config_int(c, "train.ranks_per_sample");
     t->o.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
-    t->o.backend = t->app->backend;
     t->o.schedule = (ff_schedule_opts){.kind = strcmp(kind, "cosine") == 0    ? FF_LR_COSINE
                                                : strcmp(kind, "plateau") == 0 ? FF_LR_PLATEAU
                                                                               : FF_LR_CONSTANT,
@@ -229,6 +228,17 @@ static void report(train *t, const ff_train_result *r)
     ff_json_close(j);
 }
 
+/* Gradients are computed on CPUs; a GPU's forward pass would not be the one they belong to. */
+static ff_status check_backend(const train *t)
+{
+    if (t->app->backend == NULL) return FF_OK;
+    if (ff_config_given(t->app->config, "run.backend") || ff_config_given(t->app->config, "run.precision"))
+        return ff_fail(FF_E_UNSUPPORTED,
+                       "train: gradients are computed on CPUs; use --backend cpu and --precision f32 or f64");
+    ff_info("train: gradients are computed on CPUs, the GPU is not used");
+    return FF_OK;
+}
+
 static ff_status run(train *t)
 {
     float **averaged = NULL;
@@ -237,6 +247,7 @@ static ff_status run(train *t)
     if (ff_config_has(c, "output")) {
         FF_TRY(ff_app_may_write(t->app, ff_config_string(c, "output")));
     }
+    FF_TRY(check_backend(t));
     FF_TRY(get_model(t));
     step_options(t);
     FF_TRY(loss_options(t));
