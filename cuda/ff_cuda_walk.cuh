@@ -98,6 +98,12 @@ static __device__ inline bool walk_fits(const walk_dev &d)
            d.state->leaf <= (unsigned long long)d.cap_leaf;
 }
 
+/* Everything may be read. Not for walk_masks, in which errors appear: all lanes of a warp must see the same. */
+static __device__ inline bool walk_good(const walk_dev &d)
+{
+    return d.state->error == WALK_FINE && walk_fits(d);
+}
+
 static __device__ inline void walk_fail(walk_state *state, int error, int64_t id)
 {
     if (atomicCAS(&state->error, WALK_FINE, error) == WALK_FINE) state->error_id = id;

@@ -60,20 +60,27 @@ static __device__ void count_slot(const walk_dev &d, const walk_slot &s, int lan
     if (!p.expand && owned) sum->far_far += (unsigned)s.n_far;
 }
 
+/* Adds the sum over the warp. */
+static __device__ void add(unsigned long long *to, unsigned long long v)
+{
+    for (int o = 16; o > 0; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
+    if (threadIdx.x % 32 == 0) atomicAdd(to, v);
+}
+
 static __global__ void plan_count(walk_dev d, plan_sums *out)
 {
     plan_sums sum = {0, 0, 0, 0, 0, 0, 0};
     int lane = (int)threadIdx.x % 32;
-    if (!walk_fits(d)) return;
+    if (!walk_good(d)) return;
     for (int64_t i = ff_thread() / 32; i < d.n_slots; i += (int64_t)gridDim.x * 8)
         if (d.slot[i].n_far > 0 || d.slot[i].n_leaf > 0) count_slot(d, d.slot[i], lane, &sum);
-    atomicAdd(&out->near_near, sum.near_near);
-    atomicAdd(&out->near_far, sum.near_far);
-    atomicAdd(&out->far_near, sum.far_near);
-    atomicAdd(&out->far_far, sum.far_far);
-    atomicAdd(&out->far_node_pairs, sum.far_node_pairs);
-    atomicAdd(&out->leaf_pairs, sum.leaf_pairs);
-    atomicAdd(&out->digest, sum.digest);
+    add(&out->near_near, sum.near_near);
+    add(&out->near_far, sum.near_far);
+    add(&out->far_near, sum.far_near);
+    add(&out->far_far, sum.far_far);
+    add(&out->far_node_pairs, sum.far_node_pairs);
+    add(&out->leaf_pairs, sum.leaf_pairs);
+    add(&out->digest, sum.digest);
 }
 
 /* Targets from *at on that fit the budget; zeros where the buffers were too small. */

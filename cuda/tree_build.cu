@@ -5,8 +5,9 @@
  * Launch  256 threads a block, no shared memory
  * Shapes  x [n][dim] f32; node [n_nodes] 32 bytes, id, start, count [n_nodes] i64, first [n_nodes] i32
  * Order   codes are sorted stably with the original index as value, so ties go by index; boxes are combined left, right
- * Bytes   a point: 8 dim read twice, 12 written and 8 x 24 moved by the sort, 4 dim + 16 gathered; a node: 92
- * Oracle  src/tree/ff_lbvh.c, tests/gpu/test_tree.cu: memcmp */
+ * Bytes   a point: 4 dim read twice, 12 written, 8 x 24 moved by the sort, 8 dim + 20 gathered; a node 100: 450 a point
+ *         at one a leaf. 1e6 points: 0.10 ms at 4.3 TB/s, measured 0.54 ms with allocations and the wait, 19 %
+ * Oracle  src/tree/ff_lbvh.c, tests/gpu/test_tree.c: memcmp */
 #include "ff_cuda_scan.cuh"
 
 extern "C" {
