@@ -33,6 +33,7 @@ typedef struct ff_cuda_part {
     const int64_t *d_far_of;     /* [n_points]; NULL if n_far is 0 */
     const int64_t *d_leaf_from;  /* [n_leaf] */
     const uint64_t *d_leaf_mask; /* [n_leaf] */
+    const int32_t *d_node;       /* [n_far + n_leaf] held node of each node entry, then of each leaf entry */
 } ff_cuda_part;
 
 /* Source ids and segments, all in device memory, borrowed or built by ff_cuda_lists_build() (ff_cuda_tree.h). */

@@ -25,7 +25,7 @@ static void cloud_free(ff_resident *r, ff_res_cloud *c)
 static void drop(ff_resident *r)
 {
     ff_cuda_pool *pool = r->impl->pool;
-    for (int k = 0; k < 2 * r->m.n_src && r->lists != NULL; k++) ff_cuda_lists_destroy(pool, &r->lists[k]);
+    if (r->lists != NULL && r->kept != NULL) ff_res_lists_drop(r);
     for (int i = 0; i < r->m.n_cloud && r->cloud != NULL; i++) cloud_free(r, &r->cloud[i]);
     ff_cuda_free(pool, r->d_view);
     r->d_view = NULL;
@@ -223,7 +223,7 @@ static void res_destroy(ff_resident **rp)
     passes_free(r);
     ff_free(r->passes_n);
     for (int k = 0; k < FF_RES_N_WORK; k++) ff_cuda_free(r->impl->pool, r->work[k]);
-    ff_cuda_free(r->impl->pool, r->d_near);
+    ff_cuda_free(r->impl->pool, r->d_count);
     ff_cuda_free(r->impl->pool, r->d_weight);
     ff_cuda_free(r->impl->pool, r->d_bias);
     for (int k = 0; k < 2; k++) {
@@ -236,6 +236,8 @@ static void res_destroy(ff_resident **rp)
     if (r->open) nvtxRangePop();
     ff_free(r->cloud);
     ff_free(r->lists);
+    ff_free(r->final_total);
+    ff_free(r->kept);
     ff_free(r);
     *rp = NULL;
 }
@@ -259,12 +261,14 @@ static ff_status res_create(void *impl, const ff_resident_model *m, const ff_res
     FF_GO(FF_NEW_CUDA(r->cloud, m->n_cloud + 1));
     FF_GO(FF_NEW_CUDA(r->lists, 2 * m->n_src + 1));
     FF_GO(FF_NEW_CUDA(r->passes_n, m->n_cloud + 1));
+    FF_GO(FF_NEW_CUDA(r->final_total, 2 * m->n_src + 1));
+    FF_GO(FF_NEW_CUDA(r->kept, 2 * m->n_cloud * m->n_src + 1));
     for (int k = 0; k < FF_RES_EVENTS; k++) FF_CU(cudaEventCreate(&r->event[k]));
     for (int k = 0; k < 2; k++) {
         FF_CU(cudaMallocHost(&r->h_stage[k], FF_RES_STAGE_BYTES));
         FF_CU(cudaEventCreateWithFlags(&r->stage_free[k], cudaEventDisableTiming));
     }
-    FF_GO(ff_cuda_alloc(r->impl->pool, sizeof *r->d_near, &r->d_near));
+    FF_GO(ff_cuda_alloc(r->impl->pool, 2 * sizeof *r->d_count, &r->d_count));
     FF_GO(ff_res_put(r, m->weight, (size_t)m->n_out * sizeof(float), &r->d_weight));
     FF_GO(ff_res_put(r, m->bias, (size_t)m->n_out * sizeof(float), &r->d_bias));
     *out = r;

@@ -51,6 +51,17 @@ typedef struct ff_res_cloud {
     double *d_urow, *h_urow, *h_brow;
 } ff_res_cloud;
 
+/* Lists of sorted targets [begin, end) of one cloud against one source; those that stay serve later layers. */
+typedef struct ff_res_chunk {
+    ff_cuda_lists *lists;
+    int64_t begin, end;
+    bool stays;
+} ff_res_chunk;
+typedef struct ff_res_chunks {
+    ff_res_chunk *chunk;
+    int64_t n, cap;
+} ff_res_chunks;
+
 /* Device view of a cloud for the aggregate kernels. */
 typedef struct ff_agg_view {
     const ff_node *node;
@@ -82,10 +93,12 @@ struct ff_resident {
     bool passes_good;
     ff_agg_view *d_view;
     double *d_sums;
-    ff_cuda_lists **lists; /* [2][n_src]: communication layers, final layer; all NULL where chunked */
+    ff_cuda_lists **lists; /* [2][n_src]: communication layers, final layer; NULL where chunked or shared */
+    int64_t *final_total;  /* [n_src][2] pieces and groups of the final layer's entries of shared lists */
     bool chunked;
-    ff_resident_counts counts; /* far_evals: all evaluations, near ones included */
-    unsigned long long *d_near;
+    ff_res_chunks *kept;         /* [2][n_cloud][n_src] */
+    ff_resident_counts counts;   /* see ff_res_counts() */
+    unsigned long long *d_count; /* [2] */
     float *d_weight, *d_bias;
     /* of the layer in work, kept as large as needed so far */
     void *work[FF_RES_N_WORK];
@@ -123,10 +136,23 @@ ff_status ff_res_messages(ff_resident *r, ff_res_cloud *c, const ff_resident_clo
 /* Own rows and sums are there on entry if mine says so; all rows that plans name are there after it. Collective */
 ff_status ff_res_exchange(ff_resident *r, ff_status mine, bool geometry);
 
-/* res_layer.cu */
+/* res_lists.cu. Targets of a kind of layer: cloud of target k. */
+int ff_res_n_targets(const ff_resident *r, bool final);
+int ff_res_target(const ff_resident *r, bool final, int k);
+/* All lists, or none where they are to be had in chunks (chunked). */
 ff_status ff_res_lists(ff_resident *r);
-ff_status ff_res_layer(ff_resident *r, int k);
+void ff_res_lists_drop(ff_resident *r);
+void ff_res_lists_of(const ff_resident *r, bool final, int j, ff_cuda_lists *view);
+/* part 0 of l: cloud i against source j */
+ff_status ff_res_centroids(ff_resident *r, const ff_cuda_lists *l, bool final, int i, int j);
+ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int j, int64_t *at, ff_cuda_density *density,
+                           ff_res_chunk *out);
+ff_status ff_res_chunk_done(ff_resident *r, bool final, int i, int j, bool count, ff_res_chunk *c);
 ff_status ff_res_counts(ff_resident *r, ff_resident_counts *n);
+ff_status ff_res_counts_reset(ff_resident *r);
+
+/* res_layer.cu */
+ff_status ff_res_layer(ff_resident *r, int k);
 
 /* res_aggregate.cu */
 /* Sets slot0 and n_bottom of the clouds. */

@@ -18,6 +18,7 @@ void ff_cuda_lists_destroy(ff_cuda_pool *pool, ff_cuda_lists **lists)
         ff_cuda_free(pool, l->part[k].d_far_of);
         ff_cuda_free(pool, l->part[k].d_leaf_from);
         ff_cuda_free(pool, l->part[k].d_leaf_mask);
+        ff_cuda_free(pool, l->part[k].d_node);
     }
     ff_free(l->part);
     ff_free(l);
@@ -28,7 +29,7 @@ int64_t ff_cuda_lists_bytes(const ff_cuda_lists *l)
 {
     int64_t bytes = 52 * (int64_t)l->n_t + 12 * l->n_seg + 4 * l->n_src_ids;
     for (int k = 0; k < l->n_parts; k++)
-        bytes += 8 * l->part[k].n_far + 16 * l->part[k].n_leaf +
+        bytes += 12 * l->part[k].n_far + 20 * l->part[k].n_leaf +
                  (l->part[k].n_far > 0 ? 8 * l->part[k].n_points : 0);
     return bytes;
 }

@@ -49,6 +49,7 @@ typedef struct list_part {
     double *x_t;
     int32_t *seg_off, *seg_cum, *n_pairs, *src;
     int64_t *seg_src, *far_up, *far_of, *leaf_from;
+    int32_t *node;
     uint64_t *leaf_mask;
     int64_t t_point, t_far, t_leaf;       /* targets */
     int64_t seg_point, seg_far, seg_leaf; /* segments */
@@ -249,6 +250,7 @@ static __global__ void lists_entries(lists_dev d)
     set_target(l, l.t_far + e, l.x_node + (int64_t)s.node * p.dim, p.dim, l.seg_far + e, s.n_far);
     set_segment(l, l.seg_far + e, d.slots[i].far - l.far0, 0);
     l.far_up[e] = entry_of(d, l, s.up);
+    l.node[e] = s.node;
 }
 
 /* Leaf pairs with far-near sources become targets: a warp a slot, a lane a leaf pair. */
@@ -283,6 +285,7 @@ static __global__ void lists_leaf(lists_dev d)
                 set_segment(l, l.seg_leaf + own, at, 0);
                 l.leaf_from[own] = p.t_start[s.node] - l.own_begin;
                 l.leaf_mask[own] = d.w.t_mask[k];
+                l.node[l.t_leaf - l.t_far + own] = s.node;
                 for (uint64_t m = fn; m != 0; m &= m - 1)
                     l.src[at++] = p.s_first[d.w.leaf[k]] + __ffsll((long long)m) - 1;
             }
@@ -449,6 +452,8 @@ static ff_status alloc_list(ff_cuda_pool *pool, const ff_cuda_lists_args *args, 
         c->d_leaf_from = p->leaf_from;
         FF_GO(FF_ALLOC(pool, p->leaf_mask, c->n_leaf));
         c->d_leaf_mask = p->leaf_mask;
+        FF_GO(FF_ALLOC(pool, p->node, c->n_far + c->n_leaf));
+        c->d_node = p->node;
         p->x_t = a.x_t, p->seg_off = a.seg_off, p->seg_src = a.seg_src, p->seg_cum = a.seg_cum;
         p->n_pairs = a.n_pairs, p->src = a.src;
     }

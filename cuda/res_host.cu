@@ -75,7 +75,7 @@ ff_status ff_res_upload(ff_resident *r, void *d_dst, const void *src, size_t byt
     for (size_t at = 0; at < bytes; at += FF_RES_STAGE_BYTES) {
         size_t n = bytes - at < FF_RES_STAGE_BYTES ? bytes - at : (size_t)FF_RES_STAGE_BYTES;
         FF_CU(cudaEventSynchronize(r->stage_free[r->stage]));
-        memcpy(r->h_stage[r->stage], (const char *)src + at, n);
+        ff_mem_copy(r->h_stage[r->stage], (const char *)src + at, n);
         FF_CU(cudaMemcpyAsync((char *)d_dst + at, r->h_stage[r->stage], n, cudaMemcpyHostToDevice,
                               ff_res_stream(r)));
         FF_CU(cudaEventRecord(r->stage_free[r->stage], ff_res_stream(r)));
@@ -98,7 +98,7 @@ ff_status ff_res_download(ff_resident *r, void *dst, const void *d_src, size_t b
     }
     FF_CU(cudaMemcpyAsync(r->h_out, d_src, bytes, cudaMemcpyDeviceToHost, ff_res_stream(r)));
     FF_CU(cudaStreamSynchronize(ff_res_stream(r)));
-    memcpy(dst, r->h_out, bytes);
+    ff_mem_copy(dst, r->h_out, bytes);
 done:
     return st;
 }

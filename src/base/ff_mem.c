@@ -90,6 +90,16 @@ void ff_free(void *p)
     free((char *)p - HEADER);
 }
 
+void ff_mem_copy(void *to, const void *from, size_t bytes)
+{
+    enum { PIECE = 1 << 18 };
+#pragma omp parallel for schedule(static) if (bytes > 2 * PIECE)
+    for (size_t k = 0; k < (bytes + PIECE - 1) / PIECE; k++) {
+        size_t at = k * PIECE, n = bytes - at < PIECE ? bytes - at : PIECE;
+        memcpy((char *)to + at, (const char *)from + at, n);
+    }
+}
+
 char *ff_strdup(const char *s)
 {
     size_t n = strlen(s) + 1;

@@ -16,6 +16,8 @@ void *ff_mem_alloc0(size_t n, size_t size);
 void *ff_mem_resize(void *p, size_t n, size_t size);
 void ff_free(void *p); /* NULL is fine */
 char *ff_strdup(const char *s);
+/* memcpy by all threads, for blocks of many MiB that one core would copy at a fraction of the memory's speed. Local */
+void ff_mem_copy(void *to, const void *from, size_t bytes);
 
 #define FF_NEW(p, n)  (((p) = ff_mem_alloc((size_t)(n), sizeof *(p))) != NULL ? FF_OK : FF_E_MEM)
 #define FF_NEW0(p, n) (((p) = ff_mem_alloc0((size_t)(n), sizeof *(p))) != NULL ? FF_OK : FF_E_MEM)
