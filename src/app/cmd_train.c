@@ -17,8 +17,7 @@ static void on_signal(int number)
     signalled = 1;
 }
 
-/* USR1 and TERM ask for a checkpoint and an end. */
-static void catch_signals(void)
+void cmd_train_catch_signals(void)
 {
     struct sigaction a = {.sa_handler = on_signal};
     (void)sigemptyset(&a.sa_mask);
@@ -258,7 +257,6 @@ static ff_status run(train *t)
     t->o.deck = ff_text_get(&t->deck);
     t->o.stop = stop;
     t->o.ctx = t;
-    catch_signals();
     ff_phase_begin("training");
     ff_status st = ff_train_run(t->app->comm, t->m, &t->o, &r, &averaged);
     ff_phase_end();

@@ -42,6 +42,8 @@ ff_status cmd_forces(ff_app *app);
 ff_status cmd_info(ff_app *app);
 ff_status cmd_convert(ff_app *app);
 ff_status cmd_train(ff_app *app);
+/* From now on USR1 and TERM ask a training for a checkpoint and an end. Local */
+void cmd_train_catch_signals(void);
 ff_status cmd_verify(ff_app *app);
 ff_status cmd_bench(ff_app *app);
 ff_status cmd_embed(ff_app *app);

@@ -7,6 +7,7 @@
 #endif
 
 #include <limits.h>
+#include <string.h>
 
 static const ff_verb verbs[] = {
     {{FF_VERB_PREDICT, "predict", "[NAME=]MESH... -m MODEL -o OUT",
@@ -105,6 +106,8 @@ int main(int argc, char **argv)
 {
     ff_comm *comm = ff_comm_self();
     int code = 1;
+    if (argc > 1 && strcmp(argv[1], "train") == 0)
+        cmd_train_catch_signals(); /* before the ranks start, which takes a while */
 #ifdef FF_HAVE_MPI
     ff_status st = ff_mpi_start(&argc, &argv, &comm);
     if (st == FF_OK) st = ff_mpi_io_install(ff_mpi_comm_handle(comm));
