@@ -5,14 +5,14 @@ include(CMakePackageConfigHelpers)
 
 set(ff_objects "")
 set(ff_libs "")
-foreach(layer base mesh tree plan kernel dist model mpi)
+foreach(layer base mesh tree plan kernel cuda dist model mpi)
   if(TARGET ff_${layer})
     get_target_property(kind ff_${layer} TYPE)
     if(kind STREQUAL STATIC_LIBRARY)
       list(APPEND ff_objects $<TARGET_OBJECTS:ff_${layer}>)
       # The layers' own requirements are outside libraries and other layers; the layers are in here already.
       get_target_property(needs ff_${layer} LINK_LIBRARIES)
-      list(FILTER needs EXCLUDE REGEX "^ff_(base|mesh|tree|plan|kernel|dist|model|mpi)$")
+      list(FILTER needs EXCLUDE REGEX "^ff_(base|mesh|tree|plan|kernel|cuda|dist|model|mpi)$")
       list(APPEND ff_libs ${needs})
     endif()
   endif()
@@ -25,6 +25,11 @@ set_target_properties(farfield_lib PROPERTIES OUTPUT_NAME farfield EXPORT_NAME f
                       VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                       INSTALL_RPATH_USE_LINK_PATH TRUE)
 target_link_libraries(farfield_lib PRIVATE ${ff_libs})
+if(TARGET ff_cuda)
+  # The CUDA runtime and what its objects take from C++ stay inside: only the public functions are exported.
+  target_link_libraries(farfield_lib PRIVATE stdc++)
+  target_link_options(farfield_lib PRIVATE -Wl,--exclude-libs,ALL)
+endif()
 target_include_directories(farfield_lib INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
@@ -48,6 +53,8 @@ if(TARGET farfield)
 endif()
 install(FILES ${ff_public_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/tools/farfield_convert.py DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/farfield DESTINATION ${CMAKE_INSTALL_DATADIR}/farfield/python
+        PATTERN __pycache__ EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/farfield.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

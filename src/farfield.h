@@ -30,8 +30,12 @@ typedef enum ff_status {
     FF_E_INTERNAL     /* a bug of ours: exit 1 */
 } ff_status;
 
-/* Text of the most recent failure of this process; "" if there was none. Owned by the library.      Local */
+/* Text of the first failure of this process since ff_error_clear(); "" if there was none. Owned by the library.
+ *                                                                                                   Local */
 FF_API const char *ff_error_text(void);
+
+/* Forgets the text, once it was reported.                                                           Local */
+FF_API void ff_error_clear(void);
 
 /* Exit code of the program for a status: 0, 1, 2 or 3.                                              Local */
 FF_API int ff_exit_code(ff_status st);

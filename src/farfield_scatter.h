@@ -15,7 +15,8 @@
  *
  * The (E, D - 1, C) messages never exist. Nothing is multiplied and added in one rounding and the order of a sum is
  * that of the edges, so outputs are those of a sequential index_add to the last bit, in float32 and float64, for any
- * number of threads and any instruction set. Arrays are contiguous, row-major, host memory, and must not overlap. */
+ * number of threads and any instruction set. Arrays are contiguous, row-major and must not overlap. The CSR says where
+ * they are: in host memory with ff_scatter_csr_create(), on a GPU with ff_scatter_csr_create_cuda(). */
 #ifndef FARFIELD_SCATTER_H
 #define FARFIELD_SCATTER_H
 
@@ -25,14 +26,19 @@
 extern "C" {
 #endif
 
-enum { FF_SCATTER_LMAX = 6 };
+enum {
+    FF_SCATTER_LMAX = 6,
+    FF_SCATTER_PIECE =
+        512 /* GPU, float32: edges of a node are summed in pieces of this many, then the pieces */
+};
 
 /* Which row of the implementation works. */
 typedef enum ff_scatter_path {
     FF_SCATTER_REFERENCE =
         0, /* multiply and index-add, edge after edge, one thread: what the other is checked against */
     FF_SCATTER_FUSED /* threads over nodes (forward) and edges (backward), vectors over channels; a radial
-                                 view whose channels are not adjacent is served by the reference, with a log line */
+                                 view whose channels are not adjacent is served by the reference, with a log line.
+                                 GPU: one warp sums a piece of a node (forward), edges in parallel (backward) */
 } ff_scatter_path;
 
 /* ---- edges by destination ---- */
@@ -46,6 +52,10 @@ typedef struct ff_scatter_csr {
     int32_t *edge;            /* [n_edges] */
     int32_t *dst;             /* [n_edges] in the original order */
     int sorted;
+    const struct ff_scatter_row
+        *row;   /* NULL: arrays of host memory. Else off, edge, dst and all arrays of the calls are
+                                         in the memory of the GPU it was made on */
+    void *impl; /* the row's own */
 } ff_scatter_csr;
 
 /* Sort edges by destination.                                                                            Local
@@ -60,7 +70,17 @@ FF_API ff_status ff_scatter_csr_create(const int64_t *dst, int64_t n_edges, int6
 FF_API ff_status ff_scatter_csr_create_i32(const int32_t *dst, int64_t n_edges, int64_t n_nodes,
                                            ff_scatter_csr **out);
 
-/* Frees the CSR and writes NULL; NULL is fine. Local */
+/* The same on the current GPU: d_dst is device memory, the CSR and all arrays of the calls that use it are, too. Local
+ *   stream  cudaStream_t; NULL: the default stream. The call waits for it
+ * Memory of the device: 8 (N + 1) + 8 E bytes, and work lists of about 16 (N + E / 24); while it is built about
+ * 24 N + 17 E bytes more.
+ * Errors: as above; FF_E_UNSUPPORTED a library built without CUDA. */
+FF_API ff_status ff_scatter_csr_create_cuda(const int64_t *d_dst, int64_t n_edges, int64_t n_nodes,
+                                            void *stream, ff_scatter_csr **out);
+FF_API ff_status ff_scatter_csr_create_cuda_i32(const int32_t *d_dst, int64_t n_edges, int64_t n_nodes,
+                                                void *stream, ff_scatter_csr **out);
+
+/* Frees the CSR and writes NULL; NULL is fine. One of a GPU waits for that GPU first. Local */
 FF_API void ff_scatter_csr_destroy(ff_scatter_csr **csr);
 
 /* ---- shapes and arrays ---- */
@@ -82,6 +102,7 @@ typedef struct ff_scatter_in_f32 {
     const float *spin_l1;      /* [E][3][C] or NULL */
     const float *gate;         /* [E] or NULL */
     const float *inv_sqrt_deg; /* [N] or NULL */
+    void *stream;              /* GPU: cudaStream_t the work is queued on; NULL: the default stream */
 } ff_scatter_in_f32;
 
 typedef struct ff_scatter_in_f64 {
@@ -92,14 +113,15 @@ typedef struct ff_scatter_in_f64 {
     const double *spin_l1;
     const double *gate;
     const double *inv_sqrt_deg;
+    void *stream;
 } ff_scatter_in_f64;
 #define FF_SCATTER_IN_F32_INIT                                                                               \
     {                                                                                                        \
-        sizeof(ff_scatter_in_f32), NULL, NULL, {0, 0, 0}, NULL, NULL, NULL                                   \
+        sizeof(ff_scatter_in_f32), NULL, NULL, {0, 0, 0}, NULL, NULL, NULL, NULL                             \
     }
 #define FF_SCATTER_IN_F64_INIT                                                                               \
     {                                                                                                        \
-        sizeof(ff_scatter_in_f64), NULL, NULL, {0, 0, 0}, NULL, NULL, NULL                                   \
+        sizeof(ff_scatter_in_f64), NULL, NULL, {0, 0, 0}, NULL, NULL, NULL, NULL                             \
     }
 
 /* Gradients, owned by the caller, overwritten; NULL: not wanted. The gradient of an optional input that was not given
@@ -134,9 +156,11 @@ typedef struct ff_scatter_grad_f64 {
 
 /* out [N][D][C] from the inputs, overwritten.                                                           Local
  *   csr    built from dst with the counts of shape; borrowed
- *   path   which implementation; both give the same bits
- * Memory: none.
- * Errors: FF_E_ARG NULL, counts that differ from the CSR's, lmax, C < 1, a size of a structure from another version. */
+ *   path   which implementation; both give the same bits (GPU, float32: with at most FF_SCATTER_PIECE edges a node)
+ * On a GPU the call returns when the work is queued on in->stream.
+ * Memory: none. GPU, float32, nodes of more than FF_SCATTER_PIECE edges: (D - 1) C elements for each of their pieces.
+ * Errors: FF_E_ARG NULL, counts that differ from the CSR's, lmax, C < 1, a size of a structure from another version,
+ * a host pointer with a CSR of a GPU. */
 FF_API ff_status ff_scatter_forward_f32(const ff_scatter_csr *csr, const ff_scatter_shape *shape,
                                         const ff_scatter_in_f32 *in, ff_scatter_path path, float *out);
 FF_API ff_status ff_scatter_forward_f64(const ff_scatter_csr *csr, const ff_scatter_shape *shape,
@@ -144,7 +168,7 @@ FF_API ff_status ff_scatter_forward_f64(const ff_scatter_csr *csr, const ff_scat
 
 /* Gradients of L for cotangent [N][D][C] = dL/dout (its row 0 does not matter, as out[n, 0, c] is constant). Local
  * One pass over the edges; the same bits for any number of threads. Sums over channels are ordered differently by the
- * two paths. Memory: fused: 8 E bytes if grad->inv_sqrt_deg is wanted; reference: N D C elements then.
+ * two paths. Memory: fused: 8 E bytes if grad->inv_sqrt_deg is wanted; reference: N D C elements then (GPU: 8 E bytes).
  * Errors: as ff_scatter_forward_f32; FF_E_ARG a gradient of an input that was not given; FF_E_MEM. */
 FF_API ff_status ff_scatter_backward_f32(const ff_scatter_csr *csr, const ff_scatter_shape *shape,
                                          const ff_scatter_in_f32 *in, ff_scatter_path path,

@@ -10,8 +10,6 @@
  */
 ff_status ff_fail(ff_status code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-void ff_error_clear(void);
-
 /* Replaces the text (used by ff_agree to spread the text of the lowest failing rank). Local */
 void ff_error_set(const char *text);
 

@@ -9,10 +9,41 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Pointers of one call without their type, for the checks that both precisions share. */
 typedef struct ff_scatter_given {
     const void *coupling, *radial, *spin_l1, *gate, *inv_sqrt_deg;
 } ff_scatter_given;
+
+/* One checked call for another row than the CPU: float or double by f64, strides resolved, arrays where the CSR is. */
+typedef struct ff_scatter_call {
+    bool f64;
+    ff_scatter_path path;
+    int64_t n_chan;
+    int lmax;
+    int64_t radial_stride[3];
+    ff_scatter_given in;
+    const void *cot; /* backward */
+    void *out;       /* forward */
+    void *d_coupling, *d_radial, *d_spin_l1, *d_gate, *d_inv_sqrt_deg;
+    void *stream;
+} ff_scatter_call;
+
+/* A row of the table; the CPU is the row NULL. Local */
+typedef struct ff_scatter_row {
+    const char *name;
+    ff_status (*forward)(const ff_scatter_csr *csr, const ff_scatter_call *call);
+    ff_status (*backward)(const ff_scatter_csr *csr, const ff_scatter_call *call);
+    void (*csr_free)(ff_scatter_csr *csr); /* what is behind the pointers, not csr itself */
+} ff_scatter_row;
+
+/* FF_E_ARG if the counts of a CSR are out of range, or dst or out is missing. Local */
+ff_status ff_scatter_check_counts(const void *dst, int64_t n_edges, int64_t n_nodes, const void *out);
+/* FF_E_ARG that names edge e and its node. Local */
+ff_status ff_scatter_bad_dst(int64_t e, int64_t node, int64_t n_nodes);
 
 /* FF_E_ARG with what is wrong; in are the inputs, data is out or cotangent, named by what.                  Local */
 ff_status ff_scatter_check(const ff_scatter_csr *csr, const ff_scatter_shape *shape,
@@ -35,4 +66,7 @@ const char *ff_scatter_isa_name(void);
 typedef void (*ff_scatter_task)(void *ctx, int64_t n0, int64_t n1, int l0, int l1);
 void ff_scatter_nodes(const ff_scatter_csr *csr, int lmax, ff_scatter_task task, void *ctx);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -18,15 +18,22 @@ static int64_t dst_at(const given *g, int64_t e)
     return g->i64 != NULL ? g->i64[e] : g->i32[e];
 }
 
-static ff_status check_counts(const given *g, int64_t n_edges, int64_t n_nodes)
+ff_status ff_scatter_check_counts(const void *dst, int64_t n_edges, int64_t n_nodes, const void *out)
 {
+    if (out == NULL) return ff_fail(FF_E_ARG, "scatter: out is NULL, expected a place for the CSR");
     if (n_edges < 0 || n_edges > INT32_MAX)
         return ff_fail(FF_E_ARG, "scatter: n_edges = %lld, expected 0 to %d", (long long)n_edges, INT32_MAX);
     if (n_nodes < 0 || n_nodes > INT32_MAX)
         return ff_fail(FF_E_ARG, "scatter: n_nodes = %lld, expected 0 to %d", (long long)n_nodes, INT32_MAX);
-    if (n_edges > 0 && g->i32 == NULL && g->i64 == NULL)
+    if (n_edges > 0 && dst == NULL)
         return ff_fail(FF_E_ARG, "scatter: dst is NULL, expected [%lld] node numbers", (long long)n_edges);
     return FF_OK;
+}
+
+ff_status ff_scatter_bad_dst(int64_t e, int64_t node, int64_t n_nodes)
+{
+    return ff_fail(FF_E_ARG, "scatter: dst[%lld] = %lld, expected 0 to %lld (n_nodes = %lld)", (long long)e,
+                   (long long)node, (long long)n_nodes - 1, (long long)n_nodes);
 }
 
 /* Narrows dst into the CSR; the first edge out of range is named. */
@@ -43,10 +50,7 @@ static ff_status take_dst(ff_scatter_csr *csr, const given *g)
             csr->dst[e] = (int32_t)n;
         descents |= e > 0 && n < dst_at(g, e - 1);
     }
-    if (bad < csr->n_edges)
-        return ff_fail(FF_E_ARG, "scatter: dst[%lld] = %lld, expected 0 to %lld (n_nodes = %lld)",
-                       (long long)bad, (long long)dst_at(g, bad), (long long)csr->n_nodes - 1,
-                       (long long)csr->n_nodes);
+    if (bad < csr->n_edges) return ff_scatter_bad_dst(bad, dst_at(g, bad), csr->n_nodes);
     csr->sorted = descents == 0;
     return FF_OK;
 }
@@ -101,9 +105,9 @@ static ff_status create(const given *g, int64_t n_edges, int64_t n_nodes, ff_sca
     ff_status st = FF_OK;
     ff_scatter_csr *csr = NULL;
     int32_t *place = NULL;
-    if (out == NULL) return ff_fail(FF_E_ARG, "scatter: out is NULL, expected a place for the CSR");
-    *out = NULL;
-    FF_TRY(check_counts(g, n_edges, n_nodes));
+    if (out != NULL) *out = NULL;
+    const void *dst = g->i64 != NULL ? (const void *)g->i64 : (const void *)g->i32;
+    FF_TRY(ff_scatter_check_counts(dst, n_edges, n_nodes, out));
     FF_GO(FF_NEW0(csr, 1));
     csr->n_nodes = n_nodes;
     csr->n_edges = n_edges;
@@ -137,6 +141,11 @@ ff_status ff_scatter_csr_create_i32(const int32_t *dst, int64_t n_edges, int64_t
 void ff_scatter_csr_destroy(ff_scatter_csr **csr)
 {
     if (csr == NULL || *csr == NULL) return;
+    if ((*csr)->row != NULL) {
+        (*csr)->row->csr_free(*csr);
+        FF_FREE(*csr);
+        return;
+    }
     ff_free((*csr)->off);
     ff_free((*csr)->edge);
     ff_free((*csr)->dst);

@@ -103,6 +103,25 @@ done:
 
 /* ---- public calls ---- */
 
+static ff_scatter_call call_of(const job *j, ff_scatter_path path)
+{
+    const int64_t *stride = j->in.radial_stride;
+    return (ff_scatter_call){.f64 = sizeof(real) == sizeof(double),
+                             .path = path,
+                             .n_chan = j->n_chan,
+                             .lmax = j->lmax,
+                             .radial_stride = {stride[0], stride[1], stride[2]},
+                             .in = given_of(&j->in),
+                             .cot = j->cot,
+                             .out = j->out,
+                             .d_coupling = j->grad.coupling,
+                             .d_radial = j->grad.radial,
+                             .d_spin_l1 = j->grad.spin_l1,
+                             .d_gate = j->grad.gate,
+                             .d_inv_sqrt_deg = j->grad.inv_sqrt_deg,
+                             .stream = j->in.stream};
+}
+
 ff_status FF_T(ff_scatter_forward)(const ff_scatter_csr *csr, const ff_scatter_shape *shape,
                                    const FF_T(ff_scatter_in) * in, ff_scatter_path path, real *out)
 {
@@ -112,6 +131,10 @@ ff_status FF_T(ff_scatter_forward)(const ff_scatter_csr *csr, const ff_scatter_s
     FF_TRY(ff_scatter_check(csr, shape, &g, out, "out"));
     job_fill(&j, csr, shape);
     FF_TRY(ff_scatter_choose(path, j.in.radial_stride, &path));
+    if (csr->row != NULL) {
+        ff_scatter_call call = call_of(&j, path);
+        return csr->row->forward(csr, &call);
+    }
     if (path == FF_SCATTER_FUSED)
         ff_scatter_nodes(csr, shape->lmax, forward_of[ff_scatter_isa()], &j);
     else
@@ -132,5 +155,9 @@ ff_status FF_T(ff_scatter_backward)(const ff_scatter_csr *csr, const ff_scatter_
     FF_TRY(ff_scatter_check_grad(&g, &d));
     job_fill(&j, csr, shape);
     FF_TRY(ff_scatter_choose(path, j.in.radial_stride, &path));
+    if (csr->row != NULL) {
+        ff_scatter_call call = call_of(&j, path);
+        return csr->row->backward(csr, &call);
+    }
     return path == FF_SCATTER_FUSED ? fused_backward(&j) : reference_backward(&j);
 }

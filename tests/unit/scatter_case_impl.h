@@ -108,7 +108,7 @@ static void FF_T(same)(const real *a, const real *b, int64_t n)
             fail_msg("element %lld: %.17g, expected %.17g", (long long)i, (double)a[i], (double)b[i]);
 }
 
-static void FF_T(check_forward)(const FF_T(arrays) * a, int variant)
+__attribute__((unused)) static void FF_T(check_forward)(const FF_T(arrays) * a, int variant)
 {
     FF_T(ff_scatter_in) in = FF_T(inputs)(a, variant);
     ff_scatter_csr *csr = FF_T(csr_of)(a);
