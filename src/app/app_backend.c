@@ -14,6 +14,15 @@ static bool is(const ff_app *app, const char *key, const char *value)
     return strcmp(ff_config_string(app->config, key), value) == 0;
 }
 
+#ifdef FF_HAVE_CUDA
+/* Work that a GPU does in float64, too. */
+static bool any_precision(const ff_app *app)
+{
+    return strcmp(app->verb->text.name, "bench") == 0 && ff_config_has(app->config, "bench.kind") &&
+           is(app, "bench.kind", "scatter");
+}
+#endif
+
 static bool needs_gpu(const ff_app *app)
 {
     return is(app, "run.precision", "tf32") || is(app, "run.precision", "bf16");
@@ -72,7 +81,7 @@ ff_status app_backend_create(const ff_app *app, ff_pair_backend **out)
     *out = NULL;
     if (is(app, "run.backend", "cpu") && !needs_gpu(app)) return FF_OK;
     if (is(app, "run.precision", "f64"))
-        return is(app, "run.backend", "cuda")
+        return is(app, "run.backend", "cuda") && !any_precision(app)
                    ? ff_fail(FF_E_UNSUPPORTED,
                              "run.precision = f64: the CUDA backend evaluates in f32, tf32 or bf16; "
                              "use --backend cpu")
@@ -95,6 +104,16 @@ void app_backend_destroy(ff_pair_backend **b)
     ff_cuda_backend_destroy(b);
 }
 
+ff_status app_gpu_pick(const ff_app *app, int *device)
+{
+    *device = -1;
+    int64_t n = is(app, "run.backend", "cpu") ? 0 : ff_cuda_device_count();
+    FF_TRY(ff_comm_allreduce(app->comm, &n, 1, FF_MIN_I64));
+    if (n > 0) return ff_agree(app->comm, pick_device(app, (int)n, device));
+    if (!is(app, "run.backend", "cuda")) return FF_OK;
+    return ff_fail(FF_E_UNSUPPORTED, "run.backend = cuda: no GPU or no driver was found; use cpu or auto");
+}
+
 #else
 
 ff_status app_backend_create(const ff_app *app, ff_pair_backend **out)
@@ -113,6 +132,13 @@ ff_status app_backend_create(const ff_app *app, ff_pair_backend **out)
 void app_backend_destroy(ff_pair_backend **b)
 {
     *b = NULL;
+}
+
+ff_status app_gpu_pick(const ff_app *app, int *device)
+{
+    *device = -1;
+    if (!is(app, "run.backend", "cuda")) return FF_OK;
+    return ff_fail(FF_E_UNSUPPORTED, "run.backend = cuda: this build has no CUDA backend; use cpu or auto");
 }
 
 #endif

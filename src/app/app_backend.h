@@ -11,4 +11,8 @@
 ff_status app_backend_create(const ff_app *app, ff_pair_backend **out);
 void app_backend_destroy(ff_pair_backend **b);
 
+/* This rank's GPU by run.backend alone, for what evaluates in any precision; -1: the CPU. auto: a GPU where every rank
+ * sees one. Errors: FF_E_UNSUPPORTED cuda without a GPU or without CUDA in the build.                  Collective */
+ff_status app_gpu_pick(const ff_app *app, int *device);
+
 #endif

@@ -1,9 +1,11 @@
 /* Zonal scatter against its golden file (layout: golden data's README): every group, both precisions, without and with
- * spin, gate and normalisation, by both paths; the larger error of the two counts. Every rank does all of it. */
+ * spin, gate and normalisation, by both paths, on the CPU or a GPU; the larger error of the two counts. Every rank does
+ * all of it. */
 #include "verify_scatter.h"
 
 #include "farfield_scatter.h"
 #include "ff_h5.h"
+#include "scatter_place.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +17,7 @@ static const char *const input_name[N_INPUTS] = {"zonal_coupling", "radial_feat"
 typedef struct group {
     const ff_h5 *file;
     const char *name;
+    const scatter_place *place;
     ff_scatter_shape shape;
     ff_scatter_csr *csr;
     int64_t n_in[N_INPUTS], n_out; /* elements */
@@ -80,6 +83,7 @@ static ff_status read_dst(group *g)
 {
     ff_status st = FF_OK;
     int64_t *dst = NULL, e = g->shape.n_edges;
+    void *there = NULL;
     char at[300];
     ff_h5_shape s;
     (void)snprintf(at, sizeof at, "/%s/dst", g->name);
@@ -93,8 +97,10 @@ static ff_status read_dst(group *g)
         if (dst[i] < 0 || dst[i] >= g->shape.n_nodes)
             FF_GO(ff_fail(FF_E_INPUT, "%s: %s: edge %lld: node %lld, expected 0 to %lld", ff_h5_path(g->file),
                           at, (long long)i, (long long)dst[i], (long long)g->shape.n_nodes - 1));
-    FF_GO(ff_scatter_csr_create(dst, e, g->shape.n_nodes, &g->csr));
+    FF_GO(scatter_place_put(g->place, dst, (size_t)e * sizeof *dst, &there));
+    FF_GO(scatter_place_csr(g->place, there, e, g->shape.n_nodes, &g->csr));
 done:
+    if (there != NULL) scatter_place_drop(g->place, there);
     ff_free(dst);
     return st;
 }
@@ -141,48 +147,86 @@ static void free_results(results *r)
     for (int i = 0; i < N_INPUTS; i++) FF_FREE(r->grad[i]);
 }
 
-static ff_status run_f64(const group *g, bool full, ff_scatter_path path, results *r)
-{
-    ff_scatter_in_f64 in = FF_SCATTER_IN_F64_INIT;
-    ff_scatter_grad_f64 d = FF_SCATTER_GRAD_F64_INIT;
-    in.coupling = g->in64[COUPLING], d.coupling = r->grad[COUPLING];
-    in.radial = g->in64[RADIAL], d.radial = r->grad[RADIAL];
-    if (full) {
-        in.spin_l1 = g->in64[SPIN], d.spin_l1 = r->grad[SPIN];
-        in.gate = g->in64[GATE], d.gate = r->grad[GATE];
-        in.inv_sqrt_deg = g->in64[DEG], d.inv_sqrt_deg = r->grad[DEG];
-    }
-    FF_TRY(ff_scatter_forward_f64(g->csr, &g->shape, &in, path, r->out));
-    return ff_scatter_backward_f64(g->csr, &g->shape, &in, path, g->cot64, &d);
-}
-
 static void widen(const float *x, int64_t n, double *out)
 {
     for (int64_t i = 0; i < n; i++) out[i] = (double)x[i];
 }
 
-static ff_status run_f32(const group *g, bool full, ff_scatter_path path, results *r)
+/* Arrays of one call where it works: inputs, cotangent, output, gradients. */
+typedef struct arrays {
+    void *in[N_INPUTS], *cot, *out, *grad[N_INPUTS];
+} arrays;
+
+static ff_status run_f64(const group *g, const arrays *a, ff_scatter_path path)
 {
-    ff_status st = FF_OK;
-    float *out = NULL, *grad[N_INPUTS] = {NULL};
+    ff_scatter_in_f64 in = FF_SCATTER_IN_F64_INIT;
+    ff_scatter_grad_f64 d = FF_SCATTER_GRAD_F64_INIT;
+    in.stream = g->place->stream;
+    in.coupling = a->in[COUPLING], d.coupling = a->grad[COUPLING];
+    in.radial = a->in[RADIAL], d.radial = a->grad[RADIAL];
+    in.spin_l1 = a->in[SPIN], d.spin_l1 = a->grad[SPIN];
+    in.gate = a->in[GATE], d.gate = a->grad[GATE];
+    in.inv_sqrt_deg = a->in[DEG], d.inv_sqrt_deg = a->grad[DEG];
+    FF_TRY(ff_scatter_forward_f64(g->csr, &g->shape, &in, path, a->out));
+    return ff_scatter_backward_f64(g->csr, &g->shape, &in, path, a->cot, &d);
+}
+
+static ff_status run_f32(const group *g, const arrays *a, ff_scatter_path path)
+{
     ff_scatter_in_f32 in = FF_SCATTER_IN_F32_INIT;
     ff_scatter_grad_f32 d = FF_SCATTER_GRAD_F32_INIT;
-    FF_GO(FF_NEW(out, g->n_out + 1));
-    for (int i = 0; i < N_INPUTS; i++) FF_GO(FF_NEW(grad[i], g->n_in[i] + 1));
-    in.coupling = g->in32[COUPLING], d.coupling = grad[COUPLING];
-    in.radial = g->in32[RADIAL], d.radial = grad[RADIAL];
-    if (full) {
-        in.spin_l1 = g->in32[SPIN], d.spin_l1 = grad[SPIN];
-        in.gate = g->in32[GATE], d.gate = grad[GATE];
-        in.inv_sqrt_deg = g->in32[DEG], d.inv_sqrt_deg = grad[DEG];
+    in.stream = g->place->stream;
+    in.coupling = a->in[COUPLING], d.coupling = a->grad[COUPLING];
+    in.radial = a->in[RADIAL], d.radial = a->grad[RADIAL];
+    in.spin_l1 = a->in[SPIN], d.spin_l1 = a->grad[SPIN];
+    in.gate = a->in[GATE], d.gate = a->grad[GATE];
+    in.inv_sqrt_deg = a->in[DEG], d.inv_sqrt_deg = a->grad[DEG];
+    FF_TRY(ff_scatter_forward_f32(g->csr, &g->shape, &in, path, a->out));
+    return ff_scatter_backward_f32(g->csr, &g->shape, &in, path, a->cot, &d);
+}
+
+/* The first n_in inputs, one path; host holds results before they are widened. */
+static ff_status run_at(const group *g, bool f64, int n_in, ff_scatter_path path, arrays *a, void *host,
+                        results *r)
+{
+    const size_t real = f64 ? sizeof(double) : sizeof(float);
+    FF_TRY(scatter_place_put(g->place, f64 ? (void *)g->cot64 : (void *)g->cot32, (size_t)g->n_out * real,
+                             &a->cot));
+    for (int i = 0; i < n_in; i++)
+        FF_TRY(scatter_place_put(g->place, f64 ? (void *)g->in64[i] : (void *)g->in32[i],
+                                 (size_t)g->n_in[i] * real, &a->in[i]));
+    char *at = host;
+    FF_TRY(scatter_place_put(g->place, at, (size_t)g->n_out * real, &a->out));
+    for (int i = 0; i < n_in; i++)
+        FF_TRY(scatter_place_put(g->place, at += (size_t)(i == 0 ? g->n_out : g->n_in[i - 1]) * real,
+                                 (size_t)g->n_in[i] * real, &a->grad[i]));
+    FF_TRY(f64 ? run_f64(g, a, path) : run_f32(g, a, path));
+    at = host;
+    for (int i = -1; i < n_in; i++) {
+        const int64_t n = i < 0 ? g->n_out : g->n_in[i];
+        double *to = i < 0 ? r->out : r->grad[i];
+        FF_TRY(scatter_place_get(g->place, i < 0 ? a->out : a->grad[i], at, (size_t)n * real));
+        if (!f64)
+            widen((const float *)at, n, to);
+        else if (n > 0)
+            memcpy(to, at, (size_t)n * real);
+        at += (size_t)n * real;
     }
-    FF_GO(ff_scatter_forward_f32(g->csr, &g->shape, &in, path, out));
-    FF_GO(ff_scatter_backward_f32(g->csr, &g->shape, &in, path, g->cot32, &d));
-    widen(out, g->n_out, r->out);
-    for (int i = 0; i < (full ? N_INPUTS : SPIN); i++) widen(grad[i], g->n_in[i], r->grad[i]);
-done:
-    ff_free(out);
-    for (int i = 0; i < N_INPUTS; i++) ff_free(grad[i]);
+    return FF_OK;
+}
+
+static ff_status run(const group *g, bool f64, bool full, ff_scatter_path path, results *r)
+{
+    arrays a = {.cot = NULL};
+    double *host = NULL;
+    int64_t n = g->n_out;
+    for (int i = 0; i < N_INPUTS; i++) n += g->n_in[i];
+    FF_TRY(FF_NEW0(host, n + 1));
+    ff_status st = run_at(g, f64, full ? N_INPUTS : SPIN, path, &a, host, r);
+    scatter_place_drop(g->place, a.cot), scatter_place_drop(g->place, a.out);
+    for (int i = 0; i < N_INPUTS; i++)
+        scatter_place_drop(g->place, a.in[i]), scatter_place_drop(g->place, a.grad[i]);
+    ff_free(host);
     return st;
 }
 
@@ -227,7 +271,7 @@ static ff_status compare_variant(verify *v, const group *g, bool f64, bool full)
     for (int p = 0; p < 2 && st == FF_OK; p++) {
         ff_scatter_path path = p == 0 ? FF_SCATTER_REFERENCE : FF_SCATTER_FUSED;
         st = new_results(g, &r[p]);
-        if (st == FF_OK) st = f64 ? run_f64(g, full, path, &r[p]) : run_f32(g, full, path, &r[p]);
+        if (st == FF_OK) st = run(g, f64, full, path, &r[p]);
     }
     FF_GO(ff_agree(v->app->comm, st));
     FF_GO(compare(v, g, f64, full, "out", (const double *const[]){r[0].out, r[1].out}, g->n_out,
@@ -244,10 +288,10 @@ done:
     return st;
 }
 
-static ff_status compare_group(verify *v, const ff_h5 *f, const char *name)
+static ff_status compare_group(verify *v, const scatter_place *place, const ff_h5 *f, const char *name)
 {
     ff_status st = FF_OK;
-    group g = {.file = f, .name = name};
+    group g = {.file = f, .name = name, .place = place};
     FF_GO(ff_agree(v->app->comm, read_group(&g)));
     for (int k = 0; k < 4; k++) FF_GO(compare_variant(v, &g, k >= 2, k % 2 == 1));
 done:
@@ -261,12 +305,15 @@ ff_status verify_scatter(verify *v, const char *path)
     ff_h5 *f = NULL;
     char **names = NULL, at[300];
     int n = 0;
+    scatter_place place;
+    FF_TRY(scatter_place_open(v->app, &place));
+    ff_info("  scatter on %s", scatter_place_name(&place));
     st = ff_h5_open(ff_comm_self(), path, &f);
     if (st == FF_OK) st = ff_h5_list(f, "/", &names, &n);
     FF_GO(ff_agree(v->app->comm, st));
     for (int i = 0; i < n; i++) {
         (void)snprintf(at, sizeof at, "/%s/zonal_coupling", names[i]);
-        if (ff_h5_exists(f, at)) FF_GO(compare_group(v, f, names[i]));
+        if (ff_h5_exists(f, at)) FF_GO(compare_group(v, &place, f, names[i]));
     }
 done:
     ff_h5_names_free(&names, n);
@@ -274,5 +321,6 @@ done:
         ff_status closed = ff_h5_close(&f);
         if (st == FF_OK) st = closed;
     }
+    scatter_place_close(&place);
     return st;
 }
