@@ -34,7 +34,7 @@ elseif(TARGET farfield)
     endif()
     add_test(NAME ref.${short} COMMAND ${FF_PYTHON} ${source} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
     set_tests_properties(ref.${short} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} PROCESSORS 2
-      ENVIRONMENT "FARFIELD=$<TARGET_FILE:farfield>;MPIEXEC=${MPIEXEC_EXECUTABLE};OMP_NUM_THREADS=2;${ff_mpi_env};PYTHONDONTWRITEBYTECODE=1")
+      ENVIRONMENT "FARFIELD=$<TARGET_FILE:farfield>;FARFIELD_LIB=$<TARGET_FILE:farfield_lib>;MPIEXEC=${MPIEXEC_EXECUTABLE};OMP_NUM_THREADS=2;${ff_mpi_env};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endif()
 

@@ -1,0 +1,4 @@
+"""Python over farfield's C library (libfarfield.so): farfield.scatter, a PyTorch operator."""
+from ._lib import Error, load
+
+__all__ = ["Error", "load"]
