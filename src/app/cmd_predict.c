@@ -201,7 +201,7 @@ static ff_status evaluate(predict *p)
     return predict_write(p);
 }
 
-static void predict_free(predict *p)
+void predict_free(predict *p)
 {
     ff_eval_destroy(&p->e);
     ff_case_destroy(&p->c);

@@ -36,6 +36,7 @@ struct ff_verb {
 };
 
 ff_status cmd_predict(ff_app *app);
+ff_status cmd_gradient(ff_app *app);
 ff_status cmd_plan(ff_app *app);
 ff_status cmd_check(ff_app *app);
 ff_status cmd_forces(ff_app *app);

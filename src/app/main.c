@@ -20,6 +20,16 @@ static const ff_verb verbs[] = {
      INT_MAX,
      true,
      cmd_predict},
+    {{FF_VERB_GRADIENT, "gradient", "[NAME=]MESH... -m MODEL -o OUT --of FIELD",
+      "derivatives of a field's integral with respect to shape and data",
+      "Differentiates the sum, integral or mean of an output field over a boundary with respect to the "
+      "boundary's "
+      "vertices and physical fields (written to OUT), global data and reference lengths (printed)."},
+     "mesh",
+     0,
+     INT_MAX,
+     true,
+     cmd_gradient},
     {{FF_VERB_TRAIN, "train", "-c DECK | --data LIST --architecture FILE.json -o MODEL", "train a model",
       "Trains a model on samples, or on exact flows past random ellipsoids: gradients by recomputing pairs, "
       "Muon and "

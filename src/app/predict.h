@@ -33,6 +33,7 @@ typedef struct predict {
 /* Boundaries, lengths, globals and targets into the case.                                          Collective
  */
 ff_status predict_setup(predict *p);
+void predict_free(predict *p);
 /* Where the fields are wanted.                                                                     Collective
  */
 ff_status predict_targets(predict *p);

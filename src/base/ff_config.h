@@ -37,7 +37,8 @@ enum {
     FF_VERB_FORCES = 128,
     FF_VERB_EMBED = 256,
     FF_VERB_TRAIN = 512,
-    FF_VERB_ALL = 1023
+    FF_VERB_GRADIENT = 1024,
+    FF_VERB_ALL = 2047
 };
 
 typedef struct ff_option {

@@ -22,7 +22,7 @@ ff_status ff_moment_run(const ff_let *let, const ff_moment_ops *ops); /* Collect
  * point receives the sum of the rows of all nodes that hold it, added from the root down. */
 typedef struct ff_moment_down_ops {
     int m;
-    /* Adds what node i (held index) brings to row [m]. Called once for each node that is this rank's: nodes of own
+    /* Adds what node i (held index) brings to row [m], which holds zeros. Called once for each node that is this rank's: nodes of own
      * subtrees, and nodes above bottoms whose first point is owned. From several threads. */
     void (*node)(void *ctx, int32_t i, double *row);
     /* Receives the row of own point p (held index). From several threads. */

@@ -76,11 +76,14 @@ static void descend(descent *d, int32_t i, const double *parent, double *scratch
     descend(d, let->tree->node[i].right, scratch, scratch + m);
 }
 
+/* A node's own row is complete before it is added to its parent's, as above bottoms: where these lie depends on the rank
+ * count, sums may not. */
 static void subtree_down(const ff_tree *t, int32_t i, const ff_moment_down_ops *ops, const double *parent,
                          double *scratch)
 {
-    memcpy(scratch, parent, (size_t)ops->m * sizeof *scratch);
+    memset(scratch, 0, (size_t)ops->m * sizeof *scratch);
     ops->node(ops->ctx, i, scratch);
+    for (int k = 0; k < ops->m; k++) scratch[k] = parent[k] + scratch[k];
     if (t->node[i].right == FF_NODE_LEAF) {
         for (int64_t p = 0; p < t->count[i]; p++) ops->point(ops->ctx, t->first[i] + (int32_t)p, scratch);
         return;

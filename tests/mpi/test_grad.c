@@ -30,6 +30,13 @@ static const ff_random_shape shapes[] = {
      " \"theta\": 1.2, \"leaf_size\": 2}",
      {400, -1, -1},
      64},
+    /* more than 64 blocks a run: bottoms of the trees differ between rank counts */
+    {"{\"n_spatial_dims\": 2, \"output_field_ranks\": {\"p\": 1}, \"boundary_source_data_ranks\": {\"foil\": "
+     "{\"r\": 0}}, \"reference_length_names\": [\"c\"], \"hidden_layer_sizes\": [3], \"n_latent_scalars\": 1,"
+     " \"n_latent_vectors\": 1, \"n_communication_hyperlayers\": 1, \"n_spherical_harmonics\": 1,"
+     " \"theta\": 1.5, \"leaf_size\": 1}",
+     {6000, -1, -1},
+     -1},
 };
 
 /* All values of a gradient on one rank, in a fixed order: parts that all ranks have alike, then home rows. */

@@ -10,7 +10,7 @@ import numpy as np
 import ff_ref as ref
 
 ELLIPSOID = os.path.join(ref.INPUTS, "ellipsoid.vtp")
-VERBS = ("predict", "train", "plan", "check", "forces", "info", "convert", "embed", "verify", "bench")
+VERBS = ("predict", "gradient", "train", "plan", "check", "forces", "info", "convert", "embed", "verify", "bench")
 
 
 class Cli(ref.Case):
