@@ -113,6 +113,7 @@ ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pai
 /* Device memory the backend may take; nine tenths of what is free when it is created. Lists that do not fit are built
  * chunk by chunk in every layer; results do not depend on it.                                               Local */
 void ff_cuda_backend_set_budget(ff_pair_backend *backend, int64_t bytes);
+int64_t ff_cuda_backend_budget(const ff_pair_backend *backend); /* Local */
 void ff_cuda_backend_destroy(ff_pair_backend **backend);
 
 #ifdef __cplusplus

@@ -187,6 +187,11 @@ void ff_cuda_backend_set_budget(ff_pair_backend *b, int64_t bytes)
     set_budget((ff_cuda_impl *)b->impl, bytes);
 }
 
+int64_t ff_cuda_backend_budget(const ff_pair_backend *b)
+{
+    return ((const ff_cuda_impl *)b->impl)->budget;
+}
+
 ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pair_backend **out)
 {
     ff_status st = FF_OK;

@@ -30,8 +30,8 @@ static bool needs_gpu(const ff_app *app)
 
 #ifdef FF_HAVE_CUDA
 
-/* Ranks of one host share its GPUs in turn. */
-static ff_status pick_device(const ff_app *app, int n_devices, int *device)
+/* Ranks of one host share its GPUs in turn; sharing: how many ranks a GPU has at most. */
+static ff_status pick_device(const ff_app *app, int n_devices, int *device, int *sharing)
 {
     int local = 0, n_local = 1;
 #ifdef FF_HAVE_MPI
@@ -40,6 +40,7 @@ static ff_status pick_device(const ff_app *app, int n_devices, int *device)
     (void)app;
 #endif
     *device = local % n_devices;
+    *sharing = (n_local + n_devices - 1) / n_devices;
     if (n_local > n_devices)
         ff_warn("%d ranks share %d GPUs of this host: one rank a GPU is faster", n_local, n_devices);
     return FF_OK;
@@ -63,15 +64,16 @@ static ff_status print_map(const ff_app *app, int device)
 
 static ff_status create_cuda(const ff_app *app, int n_devices, ff_pair_backend **out)
 {
-    int device = 0;
+    int device = 0, sharing = 1;
     ff_cuda_precision p = is(app, "run.precision", "bf16")   ? FF_CUDA_BF16
                           : is(app, "run.precision", "tf32") ? FF_CUDA_TF32
                                                              : FF_CUDA_F32;
-    FF_TRY(ff_agree(app->comm, pick_device(app, n_devices, &device)));
+    FF_TRY(ff_agree(app->comm, pick_device(app, n_devices, &device, &sharing)));
     FF_TRY(print_map(app, device));
     FF_TRY(ff_agree(app->comm, ff_cuda_backend_create(device, p, out)));
     int64_t budget = ff_config_int(app->config, "run.gpu_memory");
-    if (budget > 0) ff_cuda_backend_set_budget(*out, budget);
+    if (budget == 0) budget = ff_cuda_backend_budget(*out) / sharing;
+    ff_cuda_backend_set_budget(*out, budget);
     return FF_OK;
 }
 
@@ -106,10 +108,11 @@ void app_backend_destroy(ff_pair_backend **b)
 
 ff_status app_gpu_pick(const ff_app *app, int *device)
 {
+    int sharing = 1;
     *device = -1;
     int64_t n = is(app, "run.backend", "cpu") ? 0 : ff_cuda_device_count();
     FF_TRY(ff_comm_allreduce(app->comm, &n, 1, FF_MIN_I64));
-    if (n > 0) return ff_agree(app->comm, pick_device(app, (int)n, device));
+    if (n > 0) return ff_agree(app->comm, pick_device(app, (int)n, device, &sharing));
     if (!is(app, "run.backend", "cuda")) return FF_OK;
     return ff_fail(FF_E_UNSUPPORTED, "run.backend = cuda: no GPU or no driver was found; use cpu or auto");
 }
@@ -136,6 +139,7 @@ void app_backend_destroy(ff_pair_backend **b)
 
 ff_status app_gpu_pick(const ff_app *app, int *device)
 {
+    int sharing = 1;
     *device = -1;
     if (!is(app, "run.backend", "cuda")) return FF_OK;
     return ff_fail(FF_E_UNSUPPORTED, "run.backend = cuda: this build has no CUDA backend; use cpu or auto");
