@@ -139,7 +139,6 @@ void app_backend_destroy(ff_pair_backend **b)
 
 ff_status app_gpu_pick(const ff_app *app, int *device)
 {
-    int sharing = 1;
     *device = -1;
     if (!is(app, "run.backend", "cuda")) return FF_OK;
     return ff_fail(FF_E_UNSUPPORTED, "run.backend = cuda: this build has no CUDA backend; use cpu or auto");

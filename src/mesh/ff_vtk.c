@@ -353,6 +353,9 @@ static ff_status read_sections(vtk_reader *r)
 
 static ff_status check_complete(const vtk_reader *r)
 {
+    if (!r->f.binary && ff_bytes_line_open(r->f.b))
+        ff_warn("%s: line %lld has no end; if the file was cut there, its last number is wrong",
+                ff_bytes_path(r->f.b), (long long)ff_bytes_line_no(r->f.b));
     const char *missing = !r->has_points  ? "POINTS"
                           : !r->has_cells ? (r->unstructured ? "CELLS" : "cells")
                                           : NULL;
