@@ -5,6 +5,7 @@
 #include "dist_table.h"
 #include "ff_grad.h"
 #include "ff_pair_backend.h"
+#include "sum_verb.h"
 
 #include <math.h>
 #include <omp.h>
@@ -292,6 +293,7 @@ ff_status cmd_bench(ff_app *app)
 {
     const ff_config *c = app->config;
     if (strcmp(ff_config_string(c, "bench.kind"), "scatter") == 0) return bench_scatter(app);
+    if (strcmp(ff_config_string(c, "bench.kind"), "sum") == 0) return bench_sum(app);
     FF_TRY(ff_config_need(c, "case"));
     return strcmp(ff_config_string(c, "bench.kind"), "plan") == 0 ? bench_plan(app) : bench_globe(app);
 }

@@ -48,6 +48,7 @@ void cmd_train_catch_signals(void);
 ff_status cmd_verify(ff_app *app);
 ff_status cmd_bench(ff_app *app);
 ff_status cmd_embed(ff_app *app);
+ff_status cmd_sum(ff_app *app);
 
 /* The program between start and stop of the ranks: finds the verb, reads the options, runs, reports.
  * Collective Returns the exit code. args [n_args] is the whole command line. */

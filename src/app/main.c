@@ -102,6 +102,16 @@ static const ff_verb verbs[] = {
      1,
      true,
      cmd_embed},
+    {{FF_VERB_SUM, "sum", "POINTS | --generate KIND --n N", "sums of analytic kernels with a treecode",
+      "Sums 1/R, 1/R^k, log R, Yukawa, Plummer, dipoles or Stokeslets over a cloud of points in about O(N) "
+      "operations, to a relative error or with a given theta and order, and compares sampled targets with "
+      "direct "
+      "sums."},
+     "points",
+     0,
+     1,
+     true,
+     cmd_sum},
     {{FF_VERB_BENCH, "bench", "globe|plan --case CASE | scatter", "time the measured cases",
       "Times cases generated in memory and prints milliseconds (min, median), pair evaluations, rates and "
       "memory."},

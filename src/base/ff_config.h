@@ -38,7 +38,8 @@ enum {
     FF_VERB_EMBED = 256,
     FF_VERB_TRAIN = 512,
     FF_VERB_GRADIENT = 1024,
-    FF_VERB_ALL = 2047
+    FF_VERB_SUM = 2048,
+    FF_VERB_ALL = 4095
 };
 
 typedef struct ff_option {

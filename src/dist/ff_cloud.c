@@ -192,8 +192,8 @@ static ff_status cloud_start(ff_comm *comm, int64_t n_home, int dim, int leaf_si
 {
     ff_cloud *c = NULL;
     if (dim != 2 && dim != 3) return ff_fail(FF_E_ARG, "cloud: dim = %d, expected 2 or 3", dim);
-    if (leaf_size < 1 || leaf_size > FF_LEAF_MAX)
-        return ff_fail(FF_E_ARG, "cloud: leaf_size = %d, expected 1 to %d", leaf_size, FF_LEAF_MAX);
+    if (leaf_size < 1 || leaf_size > FF_LEAF_WHOLE_MAX)
+        return ff_fail(FF_E_ARG, "cloud: leaf_size = %d, expected 1 to %d", leaf_size, FF_LEAF_WHOLE_MAX);
     if (n_home < 0) return ff_fail(FF_E_ARG, "cloud: n_home = %lld, expected >= 0", (long long)n_home);
     FF_TRY(FF_NEW0(c, 1));
     *out = c;

@@ -120,7 +120,7 @@ static void select_pair(const ff_let_set *set, int receiver, int i, int j, uint8
                   .s = sources->tree,
                   .leaf_diam2 = set->leaf_diam2[i],
                   .theta2 = ff_mac_theta2(set->theta),
-                  .all_points = set->transposed,
+                  .all_points = set->transposed || sources->tree->leaf_size > FF_LEAF_MAX,
                   .whole_far = set->transposed && set->expand_far,
                   .t_begin = t_cut[receiver],
                   .t_end = t_cut[receiver + 1],

@@ -37,6 +37,11 @@ void ff_dtt_count(const ff_tree *targets, const ff_tree *sources, const ff_dtt_l
     else if (owned)
         add_to->far_far += lists->n_far;
     if (lists->n_leaf == 0) return;
+    if (targets->leaf_size > FF_LEAF_MAX || sources->leaf_size > FF_LEAF_MAX) { /* no masks */
+        for (int64_t k = 0; k < lists->n_leaf; k++)
+            add_to->near_near += n_inside * sources->count[lists->leaf_s[k]];
+        return;
+    }
     uint64_t inside = bits_in_range(start, count, t_begin, t_end);
     for (int64_t k = 0; k < lists->n_leaf; k++) {
         int64_t n_t = __builtin_popcountll(lists->t_mask[k] & inside),

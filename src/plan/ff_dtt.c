@@ -55,11 +55,30 @@ static ff_status leaf_masks_transposed(walker *w, int32_t t, int64_t n_leaf)
     return FF_OK;
 }
 
+static uint64_t low_bits(int64_t n)
+{
+    return n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+}
+
+/* Leaves too large for masks: every point is near. */
+static ff_status leaf_masks_whole(walker *w, int32_t t, int64_t n_leaf)
+{
+    if (n_leaf > 0 && w->t->first[t] < 0) return fail_points(w->t, t, "target");
+    for (int64_t k = 0; k < n_leaf; k++) {
+        const int32_t s = w->leaf[k];
+        if (w->s->first[s] < 0) return fail_points(w->s, s, "source");
+        w->t_mask[k] = low_bits(w->t->count[t]);
+        w->s_mask[k] = low_bits(w->s->count[s]);
+    }
+    return FF_OK;
+}
+
 /* Source points are read only where a target survives stage 1. */
 static ff_status leaf_masks(walker *w, int32_t t, int64_t n_leaf)
 {
     FF_TRY(ff_mem_reserve(&w->t_mask, &w->t_mask_cap, n_leaf, sizeof *w->t_mask));
     FF_TRY(ff_mem_reserve(&w->s_mask, &w->s_mask_cap, n_leaf, sizeof *w->s_mask));
+    if (w->t->leaf_size > FF_LEAF_MAX || w->s->leaf_size > FF_LEAF_MAX) return leaf_masks_whole(w, t, n_leaf);
     if (w->transposed) return leaf_masks_transposed(w, t, n_leaf);
     if (n_leaf > 0 && w->t->first[t] < 0) return fail_points(w->t, t, "target");
     for (int64_t k = 0; k < n_leaf; k++) {

@@ -29,6 +29,8 @@ ff_status ff_tree_create(const float *x, int64_t n, int dim, const ff_tree_opts 
     ff_tree_opts o = FF_TREE_OPTS_INIT;
     *out = NULL;
     FF_TRY(take_opts("FF_TREE_OPTS", opts, &o, sizeof o));
+    if (o.leaf_size > FF_LEAF_MAX)
+        return ff_fail(FF_E_ARG, "tree: leaf_size = %d, expected 1 to %d", o.leaf_size, FF_LEAF_MAX);
     return ff_tree_build(x, n, dim, o.leaf_size, order, out);
 }
 

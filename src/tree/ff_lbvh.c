@@ -76,8 +76,8 @@ ff_status ff_tree_alloc(int dim, int leaf_size, int64_t n_points, int32_t n_node
     ff_tree *t = NULL;
     *out = NULL;
     if (dim != 2 && dim != 3) return ff_fail(FF_E_ARG, "tree: dim = %d, expected 2 or 3", dim);
-    if (leaf_size < 1 || leaf_size > FF_LEAF_MAX)
-        return ff_fail(FF_E_ARG, "tree: leaf_size = %d, expected 1 to %d", leaf_size, FF_LEAF_MAX);
+    if (leaf_size < 1 || leaf_size > FF_LEAF_WHOLE_MAX)
+        return ff_fail(FF_E_ARG, "tree: leaf_size = %d, expected 1 to %d", leaf_size, FF_LEAF_WHOLE_MAX);
     FF_GO(FF_NEW0(t, 1));
     t->dim = dim;
     t->leaf_size = leaf_size;

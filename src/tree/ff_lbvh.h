@@ -20,7 +20,9 @@
 
 #include <stdbool.h>
 
-enum { FF_LEAF_MAX = 64, FF_BLOCK_POINTS = 32 };
+/* Leaves of more than FF_LEAF_MAX points have no masks: pairs of such leaves are not resolved by points, all of their
+ * points are near (the treecode of analytic kernels). */
+enum { FF_LEAF_MAX = 64, FF_LEAF_WHOLE_MAX = 8192, FF_BLOCK_POINTS = 32 };
 
 typedef struct ff_tree {
     int dim, leaf_size;

@@ -169,10 +169,10 @@ static void bad_input_is_agreed(void **state)
               "NaN is accepted");
     FF_EXPECT(t, strstr(ff_error_text(), "point 41: y") != NULL, "text '%s'", ff_error_text());
     ff_error_clear();
-    int leaf = t->rank == t->size - 1 ? 65 : 4; /* wrong on one rank only */
+    int leaf = t->rank == t->size - 1 ? 8193 : 4; /* wrong on one rank only */
     FF_EXPECT(t, ff_cloud_create(t->world, x, 0, 3, leaf, &c) == FF_E_ARG && c == NULL,
-              "leaf_size 65 is accepted");
-    FF_EXPECT(t, strstr(ff_error_text(), "leaf_size = 65") != NULL, "text '%s'", ff_error_text());
+              "leaf_size 8193 is accepted");
+    FF_EXPECT(t, strstr(ff_error_text(), "leaf_size = 8193") != NULL, "text '%s'", ff_error_text());
     ff_error_clear();
     FF_EXPECT(t, ff_cloud_create(t->world, x, 0, 4, 1, &c) == FF_E_ARG && c == NULL, "dim 4 is accepted");
     ff_mt_verdict(t);

@@ -296,7 +296,7 @@ static void bad_arguments_are_named(void **state)
     assert_int_equal(ff_tree_build(x, 3, 3, 1, NULL, &t), FF_E_INPUT);
     assert_non_null(strstr(ff_error_text(), "point 1: x = inf"));
     x[3] = 3;
-    static const int bad_leaf[] = {0, -1, 65}, bad_dim[] = {0, 1, 4};
+    static const int bad_leaf[] = {0, -1, FF_LEAF_WHOLE_MAX + 1}, bad_dim[] = {0, 1, 4};
     for (int k = 0; k < 3; k++) {
         ff_error_clear();
         assert_int_equal(ff_tree_build(x, 3, 3, bad_leaf[k], NULL, &t), FF_E_ARG);

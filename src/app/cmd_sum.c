@@ -1,0 +1,123 @@
+#include "sum_verb.h"
+
+#include "ff_result.h"
+#include "ff_sum_tile.h"
+
+#include <omp.h>
+#include <string.h>
+
+static void print_error(sum_verb *m, const char *what, const ff_sum_error *e)
+{
+    ff_json *j = &m->app->json;
+    ff_info("%s: relative error median %.2e, p95 %.2e, p99 %.2e, max %.2e", what, e->median, e->p95, e->p99,
+            e->max);
+    ff_json_open(j, what, '{');
+    ff_json_double(j, "median", e->median);
+    ff_json_double(j, "p95", e->p95);
+    ff_json_double(j, "p99", e->p99);
+    ff_json_double(j, "max", e->max);
+    ff_json_close(j);
+}
+
+static void print_info(sum_verb *m)
+{
+    ff_sum_info i;
+    ff_json *j = &m->app->json;
+    ff_sum_get_info(m->s, &i);
+    ff_info("%lld sources, %lld targets, kernel %s, %s (%s): theta %g, order %d, leaf %d",
+            (long long)i.n_sources, (long long)i.n_targets, ff_config_string(m->app->config, "sum.kernel"),
+            m->o.single ? "f32" : "f64", ff_sum_isa(), i.theta, i.order, i.leaf_size);
+    ff_info("%.4g direct pairs, %.4g far pairs of nodes of %lld proxies", (double)i.direct_pairs,
+            (double)i.far_pairs, (long long)i.proxies);
+    ff_json_int(j, "sources", i.n_sources);
+    ff_json_int(j, "targets", i.n_targets);
+    ff_json_double(j, "theta", i.theta);
+    ff_json_int(j, "order", i.order);
+    ff_json_int(j, "leaf_size", i.leaf_size);
+    ff_json_int(j, "direct_pairs", i.direct_pairs);
+    ff_json_int(j, "far_pairs", i.far_pairs);
+}
+
+/* Sampled targets; with rtol, whether it was met. Collective */
+static ff_status check(sum_verb *m)
+{
+    const ff_config *c = m->app->config;
+    const int64_t n = ff_config_int(c, "sum.check");
+    ff_sum_error e, g;
+    if (n == 0) return FF_OK;
+    ff_phase_begin("check");
+    FF_TRY(ff_sum_check(m->s, m->density, m->value, m->gradient, n, &e, m->gradient != NULL ? &g : NULL));
+    print_error(m, "value", &e);
+    if (m->gradient != NULL) print_error(m, "gradient", &g);
+    const double worst = m->gradient != NULL && g.p99 > e.p99 ? g.p99 : e.p99;
+    if (m->o.rtol > 0 && !(worst <= m->o.rtol))
+        ff_warn("rtol = %g is not met: p99 %.2e of %lld targets; ask for less, or give --theta and --order",
+                m->o.rtol, worst, (long long)n);
+    else if (m->o.rtol > 0)
+        ff_info("rtol = %g is met by 99 %% of the sampled targets", m->o.rtol);
+    return FF_OK;
+}
+
+ff_status sum_write(const sum_verb *m)
+{
+    const ff_config *c = m->app->config;
+    const int64_t n = m->xt != NULL ? m->n_t_home : m->n_home;
+    const int dim = m->o.dim, n_out = ff_sum_n_out(m->s);
+    const double *x = m->xt != NULL ? m->xt : m->x;
+    ff_text deck = {0};
+    double *points = NULL;
+    ff_phase_begin("write");
+    ff_config_print(c, &deck);
+    ff_status st = ff_text_status(&deck);
+    if (st == FF_OK) st = FF_NEW0(points, 3 * n + 1);
+    FF_GO(ff_agree(m->app->comm, st));
+    for (int64_t i = 0; i < n; i++)
+        for (int d = 0; d < dim; d++) points[3 * i + d] = x[i * dim + d];
+    const ff_result_field field[2] = {{"value", n_out, FF_H5_F64, m->value},
+                                      {"gradient", n_out * dim, FF_H5_F64, m->gradient}};
+    const ff_result_text text[2] = {{"deck", ff_text_get(&deck)}, {"version", ff_version()}};
+    ff_result r = {.dim = 0, .n_points = n, .points = points};
+    r.n_point_fields = m->gradient != NULL ? 2 : 1;
+    r.point_field = field;
+    r.n_texts = 2;
+    r.text = text;
+    FF_GO(ff_result_write(m->app->comm, &r, ff_config_string(c, "output"), ff_config_bool(c, "write.force")));
+    ff_info("wrote %s", ff_config_string(c, "output"));
+done:
+    ff_text_free(&deck);
+    ff_free(points);
+    return st;
+}
+
+/* Collective */
+static ff_status run(sum_verb *m)
+{
+    const ff_config *c = m->app->config;
+    ff_comm *comm = m->app->comm;
+    FF_TRY(ff_agree(comm, sum_options(m->app, &m->o)));
+    if (ff_config_has(c, "output"))
+        FF_TRY(ff_result_check_path(comm, ff_config_string(c, "output"), ff_config_bool(c, "write.force")));
+    FF_TRY(sum_read(m));
+    ff_phase_begin("tree and plan");
+    FF_TRY(ff_sum_create_dist(comm, m->xt, m->n_t_home, m->x, m->n_home, &m->o, &m->s));
+    print_info(m);
+    const int64_t n_t = (m->xt != NULL ? m->n_t_home : m->n_home) * ff_sum_n_out(m->s);
+    ff_status st = FF_NEW(m->value, n_t + 1);
+    if (st == FF_OK && m->o.gradient) st = FF_NEW(m->gradient, n_t * m->o.dim + 1);
+    FF_TRY(ff_agree(comm, st));
+    ff_phase_begin("sums");
+    FF_TRY(ff_sum_apply(m->s, m->density, m->value, m->gradient));
+    ff_phase_count("sums", "targets", (double)(m->xt != NULL ? m->n_t_home : m->n_home), 0);
+    FF_TRY(check(m));
+    return ff_config_has(c, "output") ? sum_write(m) : FF_OK;
+}
+
+ff_status cmd_sum(ff_app *app)
+{
+    sum_verb m = {.app = app};
+    ff_status st = run(&m);
+    void *const owned[] = {m.x, m.xt, m.density, m.value, m.gradient};
+    for (int i = 0; i < 5; i++) ff_free(owned[i]);
+    ff_sum_destroy(&m.s);
+    return st;
+}

@@ -1,0 +1,32 @@
+/* Parts of the sum verb. */
+#ifndef SUM_VERB_H
+#define SUM_VERB_H
+
+#include "ff_app.h"
+
+#include "ff_sum.h"
+
+typedef struct sum_verb {
+    ff_app *app;
+    ff_sum_opts o;
+    bool f64;
+    int64_t n_home, n_points; /* sources of this rank, and all */
+    double *x;                /* [n_home][3] */
+    int64_t n_t_home;         /* targets of this rank; xt NULL: the sources */
+    double *xt;
+    double *density; /* [n_home][n_in] */
+    ff_sum *s;
+    double *value, *gradient;
+} sum_verb;
+
+/* Kernel, accuracy. Local */
+ff_status sum_options(const ff_app *app, ff_sum_opts *o);
+/* Points and densities. Collective */
+ff_status sum_read(sum_verb *m);
+/* Values with points. Collective */
+ff_status sum_write(const sum_verb *m);
+
+/* bench sum. Collective */
+ff_status bench_sum(ff_app *app);
+
+#endif

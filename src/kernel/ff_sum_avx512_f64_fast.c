@@ -1,0 +1,27 @@
+/* Tiles of analytic kernels in float64: AVX-512. */
+#include "ff_sum_isa.h"
+
+#if defined(__AVX512F__)
+
+#define real double
+#define FF_REAL_IS_DOUBLE
+#define FF_W       8
+#define FF_NB      2
+#define FF_RSQRT   2
+#define TILE(name) name##_f64
+typedef ff_sum_args_f64 tile_args;
+#include "ff_sum_tile_impl.h"
+
+void ff_sum_avx512_f64(const ff_sum_spec *s, const void *par, const ff_sum_args_f64 *a)
+{
+    tile_f64(s, par, a);
+}
+
+#else
+
+void ff_sum_avx512_f64(const ff_sum_spec *s, const void *par, const ff_sum_args_f64 *a)
+{
+    ff_sum_plain_f64(s, par, a);
+}
+
+#endif

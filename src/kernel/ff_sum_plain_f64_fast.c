@@ -1,0 +1,16 @@
+/* Tiles of analytic kernels in float64: any processor. */
+#include "ff_sum_isa.h"
+
+#define real double
+#define FF_REAL_IS_DOUBLE
+#define FF_W       2
+#define FF_NB      1
+#define FF_RSQRT   0
+#define TILE(name) name##_f64
+typedef ff_sum_args_f64 tile_args;
+#include "ff_sum_tile_impl.h"
+
+void ff_sum_plain_f64(const ff_sum_spec *s, const void *par, const ff_sum_args_f64 *a)
+{
+    tile_f64(s, par, a);
+}

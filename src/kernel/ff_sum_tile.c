@@ -1,0 +1,96 @@
+#include "ff_sum_tile.h"
+
+#include "ff_sum_isa.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+/* The reference pair: one lane, the C library's functions. */
+typedef double vr;
+#define v_set1(c) ((double)(c))
+static inline double v_rsqrt0(double x)
+{
+    return x != 0 ? 1 / sqrt(x) : 0;
+}
+static inline double v_log0(double x)
+{
+    return x != 0 ? log(x) : 0;
+}
+static inline double v_exp_any(double x)
+{
+    return exp(x);
+}
+static inline double v_nonzero(double x, double y)
+{
+    return x != 0 ? y : 0;
+}
+#include "ff_sum_pair.h"
+
+int ff_sum_spec_in(const ff_sum_spec *s)
+{
+    if (s->kernel == FF_SUM_STOKESLET) return 3;
+    return ((s->in & FF_SUM_CHARGE) != 0 ? 1 : 0) + ((s->in & FF_SUM_DIPOLE) != 0 ? 3 : 0);
+}
+
+int ff_sum_spec_out(const ff_sum_spec *s)
+{
+    if (s->kernel == FF_SUM_STOKESLET) return s->grad ? 12 : 3;
+    return s->grad ? 4 : 1;
+}
+
+static ff_radial_par parameters(const ff_sum_spec *s)
+{
+    ff_radial_par p = {
+        .power = s->parameter, .kappa = s->parameter, .softening2 = s->parameter * s->parameter};
+    for (int k = 1; k <= 16; k++)
+        if (s->parameter == k) p.whole_power = k;
+    return p;
+}
+
+void ff_sum_pair_f64(const ff_sum_spec *s, const double d[3], const double *q, double *out)
+{
+    if (s->kernel == FF_SUM_STOKESLET) {
+        ff_pair_stokeslet(s->grad, d[0], d[1], d[2], q, out);
+    } else {
+        const ff_radial_par p = parameters(s);
+        ff_pair_radial((int)s->kernel, &p, s->in, s->grad, d[0], d[1], d[2], q, out);
+    }
+}
+
+static atomic_int isa_limit = 2;
+
+static int isa_level(void)
+{
+    int level = 0;
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) level = 1;
+    if (__builtin_cpu_supports("avx512f")) level = 2;
+#endif
+    const int limit = atomic_load_explicit(&isa_limit, memory_order_relaxed);
+    return level < limit ? level : limit;
+}
+
+void ff_sum_isa_limit(int level)
+{
+    atomic_store(&isa_limit, level);
+}
+
+const char *ff_sum_isa(void)
+{
+    static const char *const name[] = {"plain", "avx2", "avx512"};
+    return name[isa_level()];
+}
+
+void ff_sum_tile_f64(const ff_sum_spec *s, const ff_sum_args_f64 *a)
+{
+    static ff_sum_tile_fn_f64 *const row[] = {ff_sum_plain_f64, ff_sum_avx2_f64, ff_sum_avx512_f64};
+    const ff_radial_par p = parameters(s);
+    row[isa_level()](s, &p, a);
+}
+
+void ff_sum_tile_f32(const ff_sum_spec *s, const ff_sum_args_f32 *a)
+{
+    static ff_sum_tile_fn_f32 *const row[] = {ff_sum_plain_f32, ff_sum_avx2_f32, ff_sum_avx512_f32};
+    const ff_radial_par p = parameters(s);
+    row[isa_level()](s, &p, a);
+}

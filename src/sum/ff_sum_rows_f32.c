@@ -1,0 +1,3 @@
+#define FF_REAL    float
+#define FF_T(name) name##_f32
+#include "ff_sum_rows_impl.h"

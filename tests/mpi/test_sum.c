@@ -1,0 +1,122 @@
+/* The treecode over ranks: values, gradients and adjoint equal to the bit with those of one process, wherever the points
+ * are at home. Seed 5. */
+#include "ff_mpi_test.h"
+
+#include "ff_generate.h"
+#include "ff_rng.h"
+#include "ff_sum.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct setting {
+    const char *kernel, *generator;
+    int64_t n_s, n_t; /* n_t = 0: targets are the sources */
+    int order, n_dens;
+    bool single;
+} setting;
+
+static const setting settings[] = {
+    {"1/r", "uniform", 4000, 0, 3, 1, false},      {"1/r", "sphere", 3000, 1000, 2, 2, false},
+    {"dipole", "plummer", 2500, 900, 2, 1, false}, {"stokeslet", "galaxies", 2000, 0, 2, 1, true},
+    {"log", "line", 1500, 0, 4, 3, false},         {"yukawa", "uniform", 2000, 500, 0, 1, true},
+    {"1/r", "uniform", 1, 0, 2, 1, false},         {"1/r", "uniform", 0, 3, 2, 1, false},
+    {"plummer", "point", 300, 0, 2, 1, false}};
+enum { N_SETTINGS = sizeof settings / sizeof *settings };
+
+typedef struct arrays {
+    double *x, *t, *q, *u, *g, *cot, *dq;
+} arrays;
+
+static double *numbers(uint64_t stream, int64_t n)
+{
+    double *v = malloc(sizeof *v * (size_t)(n + 1));
+    for (int64_t i = 0; v != NULL && i < n; i++) v[i] = 2 * ff_rng_uniform(5, stream, (uint64_t)i) - 1;
+    return v;
+}
+
+/* Home: rank r has items [n r^2 / size^2, ...): uneven, nothing on rank 0 of many. */
+static int64_t home(int64_t n, int r, int size)
+{
+    return n * r * r / ((int64_t)size * size);
+}
+
+static ff_status run(ff_comm *comm, const ff_sum_opts *o, bool two, const arrays *a, int64_t n_s, int64_t n_t)
+{
+    ff_sum *s = NULL;
+    ff_status st;
+    FF_GO(ff_sum_create_dist(comm, two ? a->t : NULL, n_t, a->x, n_s, o, &s));
+    FF_GO(ff_sum_apply(s, a->q, a->u, a->g));
+    FF_GO(ff_sum_adjoint(s, a->cot, NULL, a->dq));
+done:
+    ff_sum_destroy(&s);
+    return st;
+}
+
+static arrays part(const arrays *a, int64_t s, int64_t t, int dim, int in, int out)
+{
+    return (arrays){a->x + s * dim,       a->t + t * dim,   a->q + s * in, a->u + t * out,
+                    a->g + t * out * dim, a->cot + t * out, a->dq + s * in};
+}
+
+static void compare(ff_mt *t, const setting *s)
+{
+    ff_sum_opts o = FF_SUM_OPTS_INIT;
+    FF_EXPECT_OK(t, ff_sum_kernel_find(s->kernel, &o));
+    const bool two = s->n_t > 0;
+    const int64_t n_s = s->n_s, n_t = two ? s->n_t : n_s;
+    o.dim = o.kernel == FF_SUM_LOG ? 2 : 3;
+    o.rtol = 0, o.theta = 1.2, o.order = s->order, o.leaf_size = 65, o.n_densities = s->n_dens;
+    o.gradient = true, o.adjoint = true, o.single = s->single;
+    const int in = (o.kernel == FF_SUM_STOKESLET ? 3 : o.dipole ? o.dim : 1) * s->n_dens;
+    const int out = (o.kernel == FF_SUM_STOKESLET ? 3 : 1) * s->n_dens;
+    arrays a = {numbers(1, n_s * 3),       numbers(2, n_t * 3),   numbers(3, n_s * in), numbers(4, n_t * out),
+                numbers(5, n_t * out * 3), numbers(6, n_t * out), numbers(7, n_s * in)};
+    arrays b = a;
+    b.u = numbers(8, n_t * out), b.g = numbers(9, n_t * out * 3), b.dq = numbers(10, n_s * in);
+    FF_EXPECT_OK(t, ff_generate(s->generator, 5, 0, n_s, o.dim, a.x));
+    FF_EXPECT_OK(t, ff_generate(s->generator, 6, 0, n_t, o.dim, a.t));
+    FF_EXPECT_OK(t, run(ff_comm_self(), &o, two, &a, n_s, n_t));
+    const int64_t s0 = home(n_s, t->rank, t->size), s1 = home(n_s, t->rank + 1, t->size);
+    const int64_t t0 = home(n_t, t->rank, t->size), t1 = home(n_t, t->rank + 1, t->size);
+    const arrays mine = part(&b, s0, t0, o.dim, in, out);
+    FF_EXPECT_OK(t, run(t->world, &o, two, &mine, s1 - s0, t1 - t0));
+    const size_t real = sizeof(double);
+    FF_EXPECT(t, memcmp(a.u + t0 * out, b.u + t0 * out, (size_t)((t1 - t0) * out) * real) == 0,
+              "%s %s: values", s->kernel, s->generator);
+    FF_EXPECT(
+        t,
+        memcmp(a.g + t0 * out * o.dim, b.g + t0 * out * o.dim, (size_t)((t1 - t0) * out * o.dim) * real) == 0,
+        "%s %s: gradients", s->kernel, s->generator);
+    FF_EXPECT(t, memcmp(a.dq + s0 * in, b.dq + s0 * in, (size_t)((s1 - s0) * in) * real) == 0,
+              "%s %s: adjoint", s->kernel, s->generator);
+    double *const owned[] = {a.x, a.t, a.q, a.u, a.g, a.cot, a.dq, b.u, b.g, b.dq};
+    for (int i = 0; i < 10; i++) free(owned[i]);
+}
+
+static void same_bits_on_any_number_of_ranks(void **state)
+{
+    ff_mt *t = *state;
+    for (int i = 0; i < N_SETTINGS; i++) compare(t, &settings[i]);
+    ff_mt_verdict(t);
+}
+
+/* A bad coordinate on one rank is every rank's failure, named by its number over all ranks. */
+static void a_bad_point_is_told_to_all(void **state)
+{
+    ff_mt *t = *state;
+    double x[6] = {0.1 * t->rank, 0, 0, 1, 1, 1};
+    ff_sum *s = NULL;
+    char want[40];
+    if (t->rank == t->size - 1) x[4] = NAN;
+    (void)snprintf(want, sizeof want, "point %d: y", 2 * t->size - 1);
+    FF_EXPECT(t, ff_sum_create_dist(t->world, NULL, 0, x, 2, NULL, &s) == FF_E_INPUT, "accepted");
+    FF_EXPECT(t, strstr(ff_error_text(), want) != NULL, "text '%s'", ff_error_text());
+    ff_sum_destroy(&s);
+    ff_mt_verdict(t);
+}
+
+static const struct CMUnitTest tests[] = {FF_MT(same_bits_on_any_number_of_ranks),
+                                          FF_MT(a_bad_point_is_told_to_all)};
+FF_MT_MAIN(tests)
