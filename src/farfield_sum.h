@@ -79,6 +79,15 @@ FF_API ff_status ff_sum_apply(ff_sum *s, const double *density, double *value, d
 FF_API ff_status ff_sum_adjoint(ff_sum *s, const double *cot_value, const double *cot_gradient,
                                 double *d_density);
 
+/* Derivatives of L = sum(cot_value * value) with respect to positions, from the gradients of two sums: those of the
+ * density, and those of cot_value with targets and sources exchanged. Accurate as these are.               Local
+ *   density, cot_value  like those of ff_sum_apply
+ *   d_targets [n_targets][dim], d_sources [n_sources][dim], overwritten; where the targets are the sources, d_sources
+ *   receives both parts and d_targets is NULL
+ * Errors: FF_E_ARG without opts.adjoint; FF_E_INPUT; FF_E_UNSUPPORTED with dipoles; FF_E_MEM. */
+FF_API ff_status ff_sum_adjoint_points(ff_sum *s, const double *density, const double *cot_value,
+                                       double *d_targets, double *d_sources);
+
 /* What was chosen and how many pairs there are. */
 typedef struct ff_sum_info {
     double theta;

@@ -192,6 +192,49 @@ static void gradient_is_a_difference_quotient(void **state)
     }
 }
 
+/* Positions: difference quotients of L = sum cot u, for one set and for two. */
+static void positions_against_differences(void **state)
+{
+    (void)state;
+    enum { M = 900, M_T = 400 };
+    static double cot[3 * M], u[3 * M], dt[3 * M], ds[3 * M], y[3 * M];
+    static const char *const tried[] = {"1/r", "log", "yukawa", "plummer", "stokeslet"};
+    for (int k = 0; k < 10; k++) {
+        ff_sum_opts o = options(tried[k / 2]);
+        const bool two = k % 2 != 0;
+        const int n_t = two ? M_T : M, n_s = two ? M - M_T : M;
+        const double h = 1e-6;
+        ff_sum *s = NULL;
+        o.rtol = 1e-7;
+        o.adjoint = true;
+        fill("uniform", o.dim);
+        memcpy(y, x, sizeof y);
+        double *xs = two ? y + o.dim * M_T : y;
+        const int at[2] = {5, o.dim * M_T + 4}; /* with two sets: of a target, of a source */
+        for (int i = 0; i < 3 * M; i++) cot[i] = cos(5.0 * i);
+        assert_int_equal(ff_sum_create(two ? y : NULL, n_t, xs, n_s, &o, &s), FF_OK);
+        assert_int_equal(ff_sum_adjoint_points(s, q, cot, two ? dt : NULL, ds), FF_OK);
+        const int n_out = ff_sum_n_out(s);
+        ff_sum_destroy(&s);
+        for (int c = 0; c < 2; c++) {
+            double l[2] = {0, 0};
+            for (int side = 0; side < 2; side++) {
+                y[at[c]] = x[at[c]] + (side == 0 ? h : -h);
+                assert_int_equal(ff_sum_create(two ? y : NULL, n_t, xs, n_s, &o, &s), FF_OK);
+                assert_int_equal(ff_sum_apply(s, q, u, NULL), FF_OK);
+                ff_sum_destroy(&s);
+                for (int i = 0; i < n_t * n_out; i++) l[side] += cot[i] * u[i];
+            }
+            y[at[c]] = x[at[c]];
+            const double quotient = (l[0] - l[1]) / (2 * h);
+            const double got = !two ? ds[at[c]] : c == 0 ? dt[at[c]] : ds[at[c] - o.dim * M_T];
+            if (!(fabs(quotient - got) <= 1e-4 * (1 + fabs(got))))
+                print_message("%s, %d: %g and %g\n", tried[k / 2], at[c], quotient, got);
+            assert_true(fabs(quotient - got) <= 1e-4 * (1 + fabs(got))); /* h^2 K''' and roundings / h */
+        }
+    }
+}
+
 static void odd_sets(void **state)
 {
     (void)state;
@@ -284,6 +327,7 @@ int main(void)
         cmocka_unit_test(error_falls_with_order),
         cmocka_unit_test(adjoint_is_the_transpose),
         cmocka_unit_test(gradient_is_a_difference_quotient),
+        cmocka_unit_test(positions_against_differences),
         cmocka_unit_test(odd_sets),
         cmocka_unit_test(far_from_the_origin),
         cmocka_unit_test(bad_input),
