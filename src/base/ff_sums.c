@@ -221,5 +221,5 @@ double ff_sums_value(const ff_sums *s, int64_t i)
     if (ff_sums_bad(s)) return NAN;
     int64_t hi = s->hi[i], lo = s->lo[i];
     carry(&hi, &lo);
-    return ldexp((double)(((__int128)hi << LO_BITS) + lo), -72);
+    return ldexp((double)((__int128)hi * (INT64_C(1) << LO_BITS) + lo), -72);
 }
