@@ -1,7 +1,7 @@
 /* Order, theta and leaf size for a requested error. */
 #include "ff_sum_impl.h"
 
-/* What the worst of all kernels and sets reached (99th percentile, value or gradient, random densities of both signs;
+/* What the worst of the kernels and sets measured reached (99th percentile, value or gradient, random densities of both signs;
  * docs/measurements.md, "Analytic kernels"), with leaves of 65 points, the smallest there are: larger leaves only
  * replace far pairs by exact ones. */
 typedef struct accuracy {
