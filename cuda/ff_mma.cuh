@@ -4,6 +4,7 @@
 #define FF_MMA_CUH
 
 #include "ff_cuda.h"
+#include "ff_round.cuh"
 
 #include <stdint.h>
 
@@ -14,18 +15,6 @@
 FF_DEV uint32_t mma_shared(const void *p)
 {
     return (uint32_t)__cvta_generic_to_shared(p);
-}
-FF_DEV uint32_t to_bf16x2(float lo, float hi)
-{
-    uint32_t r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
-    return r;
-}
-FF_DEV uint32_t to_tf32_rn(float x)
-{
-    uint32_t r;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-    return r;
 }
 
 /* Four 8 x 16-byte matrices; lane l gives the row address of matrix l / 8. volatile: stays behind the barrier. */

@@ -3,21 +3,6 @@
 
 #include <string.h>
 
-static uint16_t to_bf16(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 0x40); /* NaN stays NaN */
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-static uint32_t to_tf32(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return (u & 0x7f800000) == 0x7f800000 ? u : (u + 0x1000) & 0xffffe000u;
-}
-
 /* Element (n, k) of an operand block of n_cols columns and one k step. */
 template <class C> static void put(char *block, int n_cols, int n, int k, float x)
 {

@@ -16,22 +16,11 @@
 
 #include "ff_globe_cfg.cuh"
 #include "ff_globe_math.cuh"
+#include "ff_round.cuh"
 #include "ff_sm90.cuh"
 
 /* ---- operands ---- */
 
-FF_DEV uint32_t bf16x2(float lo, float hi)
-{
-    uint32_t r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
-    return r;
-}
-FF_DEV uint32_t tf32(float x)
-{
-    uint32_t r;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-    return r;
-}
 FF_DEV float silu_half(float h)
 {
     return fmaf(h, tanh_fast(h), h);
@@ -41,12 +30,12 @@ template <class C> FF_DEV void silu_step(const float *acc, uint32_t *a)
 {
     if constexpr (C::BF16) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) a[i] = bf16x2(silu_half(acc[2 * i]), silu_half(acc[2 * i + 1]));
+        for (int i = 0; i < 4; i++) a[i] = to_bf16x2(silu_half(acc[2 * i]), silu_half(acc[2 * i + 1]));
     } else { /* k index q is column 2 q, q + 4 is column 2 q + 1 */
-        a[0] = tf32(silu_half(acc[0]));
-        a[1] = tf32(silu_half(acc[2]));
-        a[2] = tf32(silu_half(acc[1]));
-        a[3] = tf32(silu_half(acc[3]));
+        a[0] = to_tf32_rn(silu_half(acc[0]));
+        a[1] = to_tf32_rn(silu_half(acc[2]));
+        a[2] = to_tf32_rn(silu_half(acc[1]));
+        a[3] = to_tf32_rn(silu_half(acc[3]));
     }
 }
 
@@ -467,18 +456,18 @@ template <class C> FF_DEV void put_harmonics(char *tile, int row, int k, const f
 {
     if constexpr (C::NH == 4 && C::BF16) {
         *(uint2 *)(tile + (k >> 1) * 1024 + row * 16 + (k & 1) * 8) =
-            make_uint2(bf16x2(f[0], f[1]), bf16x2(f[2], f[3]));
+            make_uint2(to_bf16x2(f[0], f[1]), to_bf16x2(f[2], f[3]));
     } else if constexpr (C::NH == 4) {
-        *(uint4 *)(tile + k * 1024 + row * 16) = make_uint4(tf32(f[0]), tf32(f[1]), tf32(f[2]), tf32(f[3]));
+        *(uint4 *)(tile + k * 1024 + row * 16) = make_uint4(to_tf32_rn(f[0]), to_tf32_rn(f[1]), to_tf32_rn(f[2]), to_tf32_rn(f[3]));
     } else {
 #pragma unroll
         for (int n = 0; n < C::NH; n++) {
             int c = k * C::NH + n, per = 16 / C::EB;
             char *at = tile + c / per * 1024 + row * 16 + c % per * C::EB;
             if constexpr (C::BF16)
-                *(uint16_t *)at = (uint16_t)bf16x2(f[n], 0.0f);
+                *(uint16_t *)at = (uint16_t)to_bf16x2(f[n], 0.0f);
             else
-                *(uint32_t *)at = tf32(f[n]);
+                *(uint32_t *)at = to_tf32_rn(f[n]);
         }
     }
 }
@@ -529,9 +518,9 @@ FF_DEV void pair_features(const ff_net_dims &d, const ff_pair_dev &q, int id, in
         char *at = tile + c / per * 1024 + row * 16 + c % per * C::EB;
         float s = smooth_fast(m);
         if constexpr (C::BF16)
-            *(uint16_t *)at = (uint16_t)bf16x2(s, 0.0f);
+            *(uint16_t *)at = (uint16_t)to_bf16x2(s, 0.0f);
         else
-            *(uint32_t *)at = tf32(s);
+            *(uint32_t *)at = to_tf32_rn(s);
         geo[C::NV * FF_TILE + row] = make_float4(w * x, w * y, w * z, w);
     }
 }

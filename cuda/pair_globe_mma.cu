@@ -134,20 +134,6 @@ double ff_mma_work(const ff_net_dims *d, const ff_mma_cfg *c)
 
 /* ---- packing ---- */
 
-static uint16_t to_bf16(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 0x40); /* NaN stays NaN */
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-static uint32_t to_tf32(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return (u & 0x7f800000) == 0x7f800000 ? u : (u + 0x1000) & 0xffffe000u;
-}
-
 /* Weight (n, k) of a layer whose chunks begin at `at`. */
 static void put(const ff_mma_cfg *c, ff_cuda_precision precision, char *at, int rows, int n, int k, float x)
 {

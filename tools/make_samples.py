@@ -11,6 +11,7 @@ why). Samples that are there are kept, so a stopped run goes on where it was (--
 processes; under mpirun or srun each rank takes its share and the last one to end writes list and report.
 """
 import argparse
+import contextlib
 import csv
 import glob
 import json
@@ -429,8 +430,8 @@ def main():
     rank, size = rank_and_size()
     tasks = [(o, name, job) for name, job in KINDS[o.kind][0](o.root)][rank::size]
     rows = []
-    with multiprocessing.get_context("spawn").Pool(o.jobs) if o.jobs > 1 else open(os.devnull) as pool:
-        done = pool.imap_unordered(one, tasks) if o.jobs > 1 else map(one, tasks)
+    with multiprocessing.get_context("spawn").Pool(o.jobs) if o.jobs > 1 else contextlib.nullcontext() as pool:
+        done = map(one, tasks) if pool is None else pool.imap_unordered(one, tasks)
         for k, row in enumerate(done):
             rows.append(row)
             print(f"[{rank}] {k + 1}/{len(tasks)} {row[0]}: {row[1]}{': ' + row[2] if row[2] else ''}", flush=True)

@@ -2,6 +2,7 @@
 
 #include "ff_bodies.h"
 #include "ff_case.h"
+#include "ff_mesh_dist.h"
 
 #include <string.h>
 
@@ -34,23 +35,13 @@ static ff_status read_files(const ff_app *app, app_boundary *b, int n)
     return FF_OK;
 }
 
-/* Keeps cells [n r / size, n (r + 1) / size) of a mesh of triangles; all points stay. */
-static void keep_share(ff_mesh *m, int rank, int size)
-{
-    int64_t n = m->n_cells, from = n / size * rank + n % size * rank / size;
-    int64_t to = n / size * (rank + 1) + n % size * (rank + 1) / size;
-    m->cell_begin = from;
-    m->n_cells = to - from;
-    memmove(m->cell_pts, m->cell_pts + 3 * from, (size_t)(3 * (to - from)) * sizeof *m->cell_pts);
-}
-
 static ff_status make_case(const ff_app *app, app_boundary *b)
 {
     static const char *const name[3] = {"vehicle", "no_slip_floor", "slip_floor"};
     const char *case_name = ff_config_string(app->config, "case");
     ff_status st = ff_body_car(case_name, &b[0].mesh, &b[1].mesh, &b[2].mesh);
     for (int i = 0; i < 3 && st == FF_OK; i++) {
-        keep_share(b[i].mesh, ff_comm_rank(app->comm), ff_comm_size(app->comm));
+        ff_mesh_keep_share(b[i].mesh, ff_comm_rank(app->comm), ff_comm_size(app->comm));
         b[i].name = ff_strdup(name[i]);
         if (b[i].name == NULL) st = FF_E_MEM;
     }

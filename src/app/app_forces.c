@@ -1,5 +1,7 @@
 #include "app_forces.h"
 
+#include "ff_io.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 static ff_status direction(const ff_config *c, const char *key, double out[3])
 {
     double len = 0;
-    if (ff_config_given(c, key) || ff_config_has(c, key))
+    if (ff_config_has(c, key))
         for (int d = 0; d < 3; d++) out[d] = ff_config_item(c, key, d);
     for (int d = 0; d < 3; d++) len = hypot(len, out[d]);
     if (!(len > 0)) return ff_config_bad(c, key, "a direction, not the zero vector");
@@ -158,21 +160,35 @@ static ff_status write_row(FILE *file, const char *path, const app_forces *o, co
     return ff_file_printf(file, path, "\n");
 }
 
+static ff_status write_rows(FILE *file, const char *path, const app_forces *o, const ff_force *force,
+                            int n_patches, char *const *name)
+{
+    FF_TRY(ff_file_printf(file, path,
+                          "patch,area,drag,drag_pressure,drag_friction,lift,lift_pressure,lift_friction,"
+                          "force_pressure_x,force_pressure_y,force_pressure_z,force_friction_x,"
+                          "force_friction_y,force_friction_z,moment_pressure_x,moment_pressure_y,"
+                          "moment_pressure_z,moment_friction_x,moment_friction_y,moment_friction_z\n"));
+    FF_TRY(write_row(file, path, o, force, "(all)"));
+    for (int k = 0; k < n_patches; k++) FF_TRY(write_row(file, path, o, &force[1 + k], name[k]));
+    return FF_OK;
+}
+
+/* The whole table or none. */
 static ff_status write_table(const char *path, const app_forces *o, const ff_force *force, int n_patches,
                              char *const *name)
 {
-    FILE *file = fopen(path, "w");
-    if (file == NULL) return ff_fail(FF_E_IO, "%s: cannot be written", path);
-    ff_status st =
-        ff_file_printf(file, path,
-                       "patch,area,drag,drag_pressure,drag_friction,lift,lift_pressure,lift_friction,"
-                       "force_pressure_x,force_pressure_y,force_pressure_z,force_friction_x,"
-                       "force_friction_y,force_friction_z,moment_pressure_x,moment_pressure_y,"
-                       "moment_pressure_z,moment_friction_x,moment_friction_y,moment_friction_z\n");
-    if (st == FF_OK) st = write_row(file, path, o, force, "(all)");
-    for (int k = 0; k < n_patches && st == FF_OK; k++) st = write_row(file, path, o, &force[1 + k], name[k]);
-    if (fclose(file) != 0 && st == FF_OK)
-        st = ff_fail(FF_E_IO, "%s: not written whole; is the disk full?", path);
+    FILE *file = NULL;
+    char *tmp = NULL;
+    FF_TRY(ff_io_tmp_name(path, &tmp));
+    ff_status st = ff_io_open(tmp, &file);
+    if (st == FF_OK) st = write_rows(file, tmp, o, force, n_patches, name);
+    ff_status closed = ff_io_close(&file, tmp);
+    if (st == FF_OK) st = closed;
+    if (st == FF_OK)
+        st = ff_io_publish(tmp, path);
+    else
+        ff_io_discard(tmp);
+    ff_free(tmp);
     return st;
 }
 

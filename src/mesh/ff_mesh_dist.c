@@ -28,6 +28,14 @@ int ff_share_owner(int64_t n, int64_t i, int size)
     return lo;
 }
 
+void ff_mesh_keep_share(ff_mesh *m, int r, int size)
+{
+    int64_t begin = ff_share_begin(m->n_cells, r, size), end = ff_share_begin(m->n_cells, r + 1, size);
+    m->cell_begin = begin;
+    m->n_cells = end - begin;
+    memmove(m->cell_pts, m->cell_pts + m->dim * begin, (size_t)(m->dim * m->n_cells) * sizeof *m->cell_pts);
+}
+
 /* ---- points to the cells that use them ---- */
 
 typedef struct {

@@ -8,6 +8,8 @@
 int64_t ff_share_begin(int64_t n, int r, int size);
 /* The rank that holds item i of n. */
 int ff_share_owner(int64_t n, int64_t i, int size);
+/* Keeps rank r's share of the cells of a whole mesh without cell_off, patches and fields; all points stay. Local */
+void ff_mesh_keep_share(ff_mesh *m, int r, int size);
 
 /* Gives each rank the points its cells use, and each unused point to the rank of its share. Collective
  * Before: cell_pts hold the file's point numbers, points and point fields the rows of this rank's share of

@@ -20,16 +20,6 @@ static ff_status check_model(const ff_model_config *m)
                    "vector U_dir and outputs among C_p (scalar) and U_t (vector)");
 }
 
-/* Keeps cells of rank r's share; all points stay. */
-static void keep_share(ff_comm *comm, ff_mesh *m)
-{
-    int64_t begin = ff_share_begin(m->n_cells, comm->rank, comm->size);
-    int64_t end = ff_share_begin(m->n_cells, comm->rank + 1, comm->size);
-    m->cell_begin = begin;
-    m->n_cells = end - begin;
-    memmove(m->cell_pts, m->cell_pts + 3 * begin, (size_t)(3 * m->n_cells) * sizeof *m->cell_pts);
-}
-
 static ff_status fill(ff_sample *s, const ff_ellipsoid *e, const ff_mesh *m)
 {
     static const double no_shift[3] = {0, 0, 0};
@@ -69,7 +59,7 @@ ff_status ff_sample_ellipsoid(ff_comm *comm, const ff_model *m, uint64_t seed, u
     if (st == FF_OK) st = ff_ellipsoid_mesh(&e, seed, body, splits, &mesh);
     if (st == FF_OK) {
         ff_random_direction(seed, (uint64_t)7 << 56 ^ draw, (*out)->c->global);
-        keep_share(comm, mesh);
+        ff_mesh_keep_share(mesh, comm->rank, comm->size);
         st = fill(*out, &e, mesh);
     }
     ff_mesh_destroy(&mesh);

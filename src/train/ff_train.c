@@ -32,8 +32,11 @@ typedef struct trainer {
 
 /* ---- start and end ---- */
 
-static ff_status check_opts(const ff_train_opts *o, int size)
+static ff_status check_opts(const ff_train_opts *o, int size, int n_outputs)
 {
+    if (n_outputs > FF_LOSS_FIELDS_MAX)
+        return ff_fail(FF_E_ARG, "training: %d output fields, expected at most %d", n_outputs,
+                       FF_LOSS_FIELDS_MAX);
     if (o->train.n < 1) return ff_fail(FF_E_ARG, "training: no samples, expected at least one");
     if (o->ranks_per_sample > 0 && size % o->ranks_per_sample != 0)
         return ff_fail(FF_E_ARG, "training: %d ranks in groups of %d, expected a multiple", size,
@@ -61,7 +64,7 @@ static ff_status alloc(trainer *t)
 
 static ff_status start(trainer *t)
 {
-    FF_TRY(check_opts(t->o, t->comm->size));
+    FF_TRY(check_opts(t->o, t->comm->size, t->m->config->outputs.n));
     int per = t->o->ranks_per_sample > 0 ? t->o->ranks_per_sample : t->comm->size;
     t->my_group = t->comm->rank / per;
     t->n_groups = t->comm->size / per;

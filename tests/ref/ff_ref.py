@@ -111,3 +111,24 @@ def write_obj(path, points, cells=(), kind="f", extra=""):
             f.write(kind + " " + " ".join(str(int(i) + 1) for i in c) + "\n")
         f.write(extra)
     return path
+
+
+def write_vtp(path, points, cells, cell_data):
+    """VTP as text: triangles and cell fields, every digit kept."""
+    with open(path, "w") as f:
+        f.write('<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian"><PolyData>\n')
+        f.write(f'<Piece NumberOfPoints="{len(points)}" NumberOfPolys="{len(cells)}">\n<Points>')
+        f.write('<DataArray type="Float64" NumberOfComponents="3" format="ascii">\n')
+        np.savetxt(f, points, fmt="%.17g")
+        f.write('</DataArray></Points>\n<Polys><DataArray type="Int64" Name="connectivity" format="ascii">\n')
+        np.savetxt(f, cells, fmt="%d")
+        f.write('</DataArray><DataArray type="Int64" Name="offsets" format="ascii">\n')
+        np.savetxt(f, 3 * (1 + np.arange(len(cells))), fmt="%d")
+        f.write("</DataArray></Polys>\n<CellData>\n")
+        for name, v in cell_data.items():
+            v = np.asarray(v, float).reshape(len(cells), -1)
+            f.write(f'<DataArray type="Float64" Name="{name}" NumberOfComponents="{v.shape[1]}" format="ascii">\n')
+            np.savetxt(f, v, fmt="%.17g")
+            f.write("</DataArray>\n")
+        f.write("</CellData>\n</Piece></PolyData></VTKFile>\n")
+    return path

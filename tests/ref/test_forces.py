@@ -14,38 +14,12 @@ MODEL = os.path.join(ref.INPUTS, "ellipsoid_flow.h5")
 GIVEN = ["-m", MODEL, "--set", "lengths.L=1", "--set", "global.U_dir=[0.8,0.6,0]"]
 
 
-def write_vtk_polydata(path, points, cells, cell_data, groups=None):
-    """ASCII VTP with triangles and cell fields."""
-    with open(path, "w") as f:
-        f.write('<VTKFile type="PolyData" version="1.0" byte_order="LittleEndian"><PolyData>\n')
-        f.write(f'<Piece NumberOfPoints="{len(points)}" NumberOfPolys="{len(cells)}">\n<Points>')
-        f.write('<DataArray type="Float64" NumberOfComponents="3" format="ascii">\n')
-        np.savetxt(f, points, fmt="%.17g")
-        f.write('</DataArray></Points>\n<Polys><DataArray type="Int64" Name="connectivity" format="ascii">\n')
-        np.savetxt(f, cells, fmt="%d")
-        f.write('</DataArray><DataArray type="Int64" Name="offsets" format="ascii">\n')
-        np.savetxt(f, 3 * (1 + np.arange(len(cells))), fmt="%d")
-        f.write("</DataArray></Polys>\n<CellData>\n")
-        for name, v in cell_data.items():
-            v = np.asarray(v, float).reshape(len(cells), -1)
-            f.write(f'<DataArray type="Float64" Name="{name}" NumberOfComponents="{v.shape[1]}" format="ascii">\n')
-            np.savetxt(f, v, fmt="%.17g")
-            f.write("</DataArray>\n")
-        f.write("</CellData>\n</Piece></PolyData></VTKFile>\n")
-    return path
-
-
 def exact_cp(p, axes):
     """Exact C_p of potential flow along x past an ellipsoid at surface points p (Lamb, art. 114)."""
-    a, b, c = axes
-    lam = np.logspace(-10, 10, 400001)
-    root = np.sqrt((a**2 + lam) * (b**2 + lam) * (c**2 + lam))
-    f = lam / ((a**2 + lam) * root)  # d lam = lam d(log lam); trapezoids
-    alpha = a * b * c * np.sum((f[1:] + f[:-1]) / 2 * np.diff(np.log(lam)))
-    n = p / np.array([a**2, b**2, c**2])
+    n = p / axes**2
     n /= np.linalg.norm(n, axis=1)[:, None]
     u = np.zeros_like(p)
-    u[:, 0] = 2 / (2 - alpha)
+    u[:, 0] = 2 / (2 - ref.mi.ellipsoid_alpha(axes)[0])
     u -= np.sum(u * n, axis=1)[:, None] * n
     return 1 - np.sum(u * u, axis=1)
 
@@ -76,7 +50,7 @@ class Forces(ref.Case):
         rng = np.random.default_rng(3)
         cp, cf = rng.normal(size=len(self.c)), rng.normal(size=(len(self.c), 3))
         area = np.linalg.norm(self.va, axis=1)
-        mesh = write_vtk_polydata(self.path("m.vtp"), self.p, self.c, {"p": cp, "wallShearStress": cf})
+        mesh = ref.write_vtp(self.path("m.vtp"), self.p, self.c, {"p": cp, "wallShearStress": cf})
         options = ["--pressure", "p", "--shear", "wallShearStress", "--pressure-factor", "0.5", "--pressure-reference",
                    "0.25", "--shear-factor", "-2", "--set", "integrals.area=2.17", "--set", "integrals.length=1.3",
                    "--set", "integrals.center=[0.1,0.2,0.3]", "--drag", "[0.8,0.6,0]", "--lift", "[0,0,5]"]
@@ -99,12 +73,12 @@ class Forces(ref.Case):
     def exact_drag(self, level):
         """Force coefficient of the exact C_p on a mesh without the body's symmetry, and the part of its front half."""
         p, c = ref.mi.icosphere(level)
-        turn, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))
-        p = np.asarray(p) @ (turn * np.linalg.det(turn)).T * self.axes
+        p = np.asarray(p) + [0.2, 0.15, -0.1]  # finer on one side: inversion alone would make the drag vanish
+        p = p / np.linalg.norm(p, axis=1)[:, None] * self.axes
         t = p[c]
         va, mid = np.cross(t[:, 1] - t[:, 0], t[:, 2] - t[:, 0]) / 2, t.mean(axis=1)
         cp = exact_cp(mid, self.axes)
-        mesh = write_vtk_polydata(self.path(f"m{level}.vtp"), p, c, {"C_p": np.ones(len(c)), "exact": cp})
+        mesh = ref.write_vtp(self.path(f"m{level}.vtp"), p, c, {"C_p": np.ones(len(c)), "exact": cp})
         still = self.forces(mesh)
         for key in ("force coefficient", "moment coefficient"):
             self.assertLess(np.abs(still[key]["pressure"]).max(), 1e-14)
@@ -117,8 +91,9 @@ class Forces(ref.Case):
         coarse, half = self.exact_drag(2)
         fine, _ = self.exact_drag(4)
         self.assertGreater(half, 0.05)
-        self.assertLess(fine, 1e-3 * half)
+        self.assertLess(fine, 1e-2 * half)
         self.assertLess(fine, coarse / 8)
+        self.assertGreater(coarse, 1e-6)
 
     def test_patches_in_predict(self):
         """Rows of the table: patches add up to all; the same figures in JSON, in the result and for 1 and 3 ranks."""
@@ -152,7 +127,7 @@ class Forces(ref.Case):
         self.assertEqual([p["name"] for p in j["patches"]], [r["patch"] for r in rows[1:]])
 
     def test_bad_input(self):
-        mesh = write_vtk_polydata(self.path("m.vtp"), self.p, self.c, {"p": np.ones(len(self.c))})
+        mesh = ref.write_vtp(self.path("m.vtp"), self.p, self.c, {"p": np.ones(len(self.c))})
         self.refused("forces", mesh, says="--pressure with one of: p")
         self.refused("forces", mesh, "--pressure", "p", "--drag", "[0,0,0]", says="not the zero vector")
         self.refused("forces", mesh, "--pressure", "p", "--shear", "tau", says="no field tau")

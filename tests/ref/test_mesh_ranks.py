@@ -8,7 +8,6 @@ import h5py
 import numpy as np
 
 import ff_ref as ref
-import test_forces
 
 
 class MeshRanks(ref.Case):
@@ -17,7 +16,7 @@ class MeshRanks(ref.Case):
         p, c = np.asarray(p) * [2, 1, 0.5], np.asarray(c)
         c = np.concatenate([c[:100, ::-1], c[100:], c[7:9], [[3, 3, 8]]])  # turned, repeated, of zero area
         rng = np.random.default_rng(2)
-        test_forces.write_vtk_polydata(self.path("m.vtp"), p, c, {"C_p": rng.normal(size=len(c)), "C_f": rng.normal(size=(len(c), 3))})
+        ref.write_vtp(self.path("m.vtp"), p, c, {"C_p": rng.normal(size=len(c)), "C_f": rng.normal(size=(len(c), 3))})
         for name in ("m.vtkhdf", "m.stl", "m.obj"):
             self.ok("convert", self.path("m.vtp"), self.path(name))
         for name in ("m.vtp", "m.vtkhdf", "m.stl", "m.obj"):

@@ -203,8 +203,7 @@ class Samples(ref.Case):
         with h5py.File(os.path.join(root, "plain.h5"), "w") as f:
             f["x"] = [1]
         out = self.path("with_field.vtp")
-        import test_forces
-        test_forces.write_vtk_polydata(out, np.asarray(p), np.asarray(c)[:, ::-1], {"C_p": np.arange(len(c)) / 80})
+        ref.write_vtp(out, np.asarray(p), np.asarray(c)[:, ::-1], {"C_p": np.arange(len(c)) / 80})
         os.replace(out, os.path.join(root, "b.vtp"))
         with open(os.path.join(root, "parameters.csv"), "w") as f:
             f.write("file, lengths.L, global.U_dir.x, global.U_dir.y, global.U_dir.z, global.mach\n"
