@@ -2,7 +2,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-say() { printf '== %s\n' "$*"; }
+say() { printf '== %s (at %d s)\n' "$*" $SECONDS; }
 die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
     exit 1
