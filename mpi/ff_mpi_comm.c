@@ -1,18 +1,24 @@
 #include "ff_mpi_comm.h"
 
 #include "ff_mem.h"
+#include "ff_timer.h"
 
+#include <math.h>
 #include <string.h>
+#include <time.h>
 
 /* MPI 3 counts are int: everything longer goes in pieces. Messages between two ranks do not overtake each
  * other on one communicator, and all ranks start exchanges in one order, so one tag serves every piece of
  * every exchange. */
-enum { TAG = 1, PIECE_BYTES = 1 << 30 };
+enum { TAG = 1, TAG_LOST = 2, PIECE_BYTES = 1 << 30 };
+/* What is agreed is small. With a limit such calls are made of nonblocking ones, which do not match the others. */
+enum { SMALL_BYTES = 4096 };
 
 typedef struct mpi_row {
     MPI_Comm comm;
     size_t piece;       /* bytes */
     int *count, *displ; /* [size] scratch of allgatherv: kept, so that it cannot fail on one rank alone */
+    int64_t small[SMALL_BYTES / 8]; /* where small calls work: one given up may still write */
 } mpi_row;
 
 struct ff_request {
@@ -40,14 +46,53 @@ static size_t piece_at(const mpi_row *row, size_t bytes, size_t off)
     return bytes - off < row->piece ? bytes - off : row->piece;
 }
 
+static ff_status lost(const ff_comm *c)
+{
+    return ff_fail(FF_E_COMM, "MPI: rank %d: the other ranks are lost", c->rank);
+}
+
+/* Waits for all; with a limit the calls are tested until it is over. */
+static ff_status wait_all(ff_comm *c, int n, MPI_Request *req, const char *what)
+{
+    int done = 0;
+    double t0 = ff_now_s(), waited = 0;
+    if (!(c->limit_s > 0) || c->limit_s == HUGE_VAL)
+        return check(MPI_Waitall(n, req, MPI_STATUSES_IGNORE), what);
+    for (;;) {
+        FF_TRY(check(MPI_Testall(n, req, &done, MPI_STATUSES_IGNORE), what));
+        if (done) return FF_OK;
+        waited = ff_now_s() - t0;
+        if (waited > c->limit_s) break;
+        if (waited > 1e-3) (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
+    c->lost = true;
+    return ff_fail(FF_E_COMM,
+                   "rank %d: another rank has not come to an exchange within %.0f s (run.deadline); it is "
+                   "lost, or much slower",
+                   c->rank, waited);
+}
+
 static ff_status mpi_barrier(ff_comm *c)
 {
-    return check(MPI_Barrier(row_of(c)->comm), "MPI_Barrier");
+    MPI_Request req;
+    if (c->lost) return lost(c);
+    if (!(c->limit_s > 0)) return check(MPI_Barrier(row_of(c)->comm), "MPI_Barrier");
+    FF_TRY(check(MPI_Ibarrier(row_of(c)->comm, &req), "MPI_Ibarrier"));
+    return wait_all(c, 1, &req, "MPI_Ibarrier");
 }
 
 static ff_status mpi_bcast(ff_comm *c, void *buf, size_t bytes, int root)
 {
-    const mpi_row *row = row_of(c);
+    mpi_row *row = row_of(c);
+    if (c->lost) return lost(c);
+    if (c->limit_s > 0 && bytes > 0 && bytes <= SMALL_BYTES && bytes <= row->piece) {
+        MPI_Request req;
+        memcpy(row->small, buf, bytes);
+        FF_TRY(check(MPI_Ibcast(row->small, (int)bytes, MPI_BYTE, root, row->comm, &req), "MPI_Ibcast"));
+        FF_TRY(wait_all(c, 1, &req, "MPI_Ibcast"));
+        memcpy(buf, row->small, bytes);
+        return FF_OK;
+    }
     for (size_t off = 0; off < bytes; off += row->piece)
         FF_TRY(check(MPI_Bcast((char *)buf + off, (int)piece_at(row, bytes, off), MPI_BYTE, root, row->comm),
                      "MPI_Bcast"));
@@ -86,9 +131,19 @@ static MPI_Op op_of(ff_op op)
 
 static ff_status mpi_allreduce(ff_comm *c, void *buf, int64_t n, ff_op op)
 {
-    const mpi_row *row = row_of(c);
+    mpi_row *row = row_of(c);
     MPI_Datatype type = type_of(op);
     size_t size = type == MPI_FLOAT ? sizeof(float) : sizeof(int64_t), bytes = (size_t)n * size;
+    if (c->lost) return lost(c);
+    if (c->limit_s > 0 && n > 0 && bytes <= SMALL_BYTES && bytes <= row->piece) {
+        MPI_Request req;
+        memcpy(row->small, buf, bytes);
+        FF_TRY(check(MPI_Iallreduce(MPI_IN_PLACE, row->small, (int)n, type, op_of(op), row->comm, &req),
+                     "MPI_Iallreduce"));
+        FF_TRY(wait_all(c, 1, &req, "MPI_Iallreduce"));
+        memcpy(buf, row->small, bytes);
+        return FF_OK;
+    }
     for (size_t off = 0; off < bytes; off += row->piece)
         FF_TRY(check(MPI_Allreduce(MPI_IN_PLACE, (char *)buf + off, (int)(piece_at(row, bytes, off) / size),
                                    type, op_of(op), row->comm),
@@ -114,6 +169,7 @@ static ff_status mpi_allgatherv(ff_comm *c, const void *send, size_t bytes, void
 {
     const mpi_row *row = row_of(c);
     size_t total = 0;
+    if (c->lost) return lost(c);
     for (int r = 0; r < c->size; r++) total += recv_bytes != NULL ? recv_bytes[r] : bytes;
     if (total > row->piece) return allgatherv_long(c, send, bytes, recv, recv_bytes);
     if (recv_bytes == NULL)
@@ -180,8 +236,7 @@ static ff_status mpi_exchange_begin(ff_comm *c, const ff_msg *send, int n_send, 
 
 static ff_status mpi_exchange_end(ff_comm *c, ff_request **req)
 {
-    (void)c;
-    ff_status st = check(MPI_Waitall((*req)->n, (*req)->req, MPI_STATUSES_IGNORE), "MPI_Waitall");
+    ff_status st = wait_all(c, (*req)->n, (*req)->req, "MPI_Waitall");
     FF_FREE(*req);
     return st;
 }
@@ -196,6 +251,7 @@ static ff_status mpi_alltoallv(ff_comm *c, const void *send, const size_t *send_
     for (int r = 0; r < c->size; r++)
         if (r != c->rank) n += n_pieces(row, send_bytes[r]) + n_pieces(row, recv_bytes[r]);
     ff_request *rq = NULL;
+    if (c->lost) return lost(c);
     FF_TRY(request_create(c, n, &rq));
     char *to = recv, *own_to = NULL;
     for (int r = 0; r < c->size; to += recv_bytes[r++])
@@ -213,9 +269,11 @@ static ff_status mpi_alltoallv(ff_comm *c, const void *send, const size_t *send_
     return mpi_exchange_end(c, &rq);
 }
 
+/* Of a lost communicator nothing can be freed: calls are under way. */
 static void mpi_destroy(ff_comm *c)
 {
     mpi_row *row = row_of(c);
+    if (c->lost) return;
     if (row != NULL) {
         (void)MPI_Comm_free(&row->comm);
         ff_free(row->count);
@@ -324,6 +382,24 @@ void ff_mpi_stop(ff_comm **world)
 MPI_Comm ff_mpi_comm_handle(const ff_comm *comm)
 {
     return comm->ops == &mpi_ops ? row_of(comm)->comm : MPI_COMM_SELF;
+}
+
+/* Of the ranks that have lost the others, the first tells. */
+bool ff_mpi_comm_speaks(ff_comm *comm)
+{
+    if (comm->ops != &mpi_ops || !comm->lost) return comm->rank == 0;
+    MPI_Comm world = row_of(comm)->comm;
+    MPI_Request req;
+    for (int r = comm->rank + 1; r < comm->size; r++) /* a word without a content: never waited for */
+        if (MPI_Isend(NULL, 0, MPI_BYTE, r, TAG_LOST, world, &req) != MPI_SUCCESS) return true;
+    for (double t0 = ff_now_s(); ff_now_s() - t0 < 1 && comm->rank > 0;) {
+        int heard = 0;
+        if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_LOST, world, &heard, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return true;
+        if (heard) return false;
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return true;
 }
 
 void ff_mpi_comm_set_piece(ff_comm *comm, size_t bytes)

@@ -10,6 +10,10 @@ ff_status ff_mpi_start(int *argc, char ***argv, ff_comm **world);
 /* Destroys world and finalises MPI if ff_mpi_start initialised it. Collective */
 void ff_mpi_stop(ff_comm **world);
 
+/* Whether this rank is to print what ended the run: rank 0, or on a lost communicator the lowest of those that found it
+ * lost within a second. Local */
+bool ff_mpi_comm_speaks(ff_comm *comm);
+
 /* The communicator under an MPI row, for libraries that take one (parallel HDF5); MPI_COMM_SELF for the
  * one-rank row. Borrowed. Local */
 MPI_Comm ff_mpi_comm_handle(const ff_comm *comm);

@@ -140,6 +140,7 @@ int main(int argc, char **argv)
     if (ff_comm_barrier(comm) != FF_OK && code == 0)
         code = 1; /* all writing is done before a launcher may kill */
 #ifdef FF_HAVE_MPI
+    if (ff_comm_lost(comm)) ff_mpi_abort(code); /* ends the other ranks wherever they are */
     ff_mpi_io_remove();
     ff_mpi_stop(&comm);
 #endif

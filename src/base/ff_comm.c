@@ -71,7 +71,7 @@ static void self_destroy(ff_comm *c)
 static const ff_comm_ops self_ops = {"self",          self_barrier,   self_bcast,          self_allreduce,
                                      self_allgatherv, self_alltoallv, self_exchange_begin, self_exchange_end,
                                      self_split,      self_destroy};
-static ff_comm self_comm = {&self_ops, 0, 1, NULL};
+static ff_comm self_comm = {&self_ops, 0, 1, NULL, 0, false};
 
 ff_comm *ff_comm_self(void)
 {
@@ -149,6 +149,16 @@ ff_status ff_comm_exchange_begin(ff_comm *c, const ff_msg *send, int n_send, con
 ff_status ff_comm_exchange_end(ff_comm *c, ff_request **req)
 {
     return *req == NULL ? FF_OK : c->ops->exchange_end(c, req);
+}
+
+void ff_comm_limit(ff_comm *c, double limit_s)
+{
+    if (c->size > 1) c->limit_s = limit_s;
+}
+
+bool ff_comm_lost(const ff_comm *c)
+{
+    return c->lost;
 }
 
 ff_status ff_agree(ff_comm *c, ff_status mine)

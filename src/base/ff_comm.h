@@ -49,6 +49,8 @@ struct ff_comm {
     const ff_comm_ops *ops;
     int rank, size;
     void *impl; /* of the row */
+    double limit_s;
+    bool lost;
 };
 
 ff_comm *ff_comm_self(void); /* one rank; a constant, needs no destroy                               Local */
@@ -77,6 +79,13 @@ ff_status ff_comm_exchange_end(ff_comm *c, ff_request **req); /* NULL request is
 
 /* The ranks of equal colour (>= 0) as a communicator of their own, in the order they have here; ff_comm_destroy. */
 ff_status ff_comm_split(ff_comm *c, int colour, ff_comm **out);
+
+/* From now on an agreement (ff_agree, a barrier, small reductions and broadcasts) that takes longer fails with FF_E_COMM,
+ * and the communicator is lost: every later call on it fails at once, and its process should end, with all others, by the
+ * launcher's help. HUGE_VAL: as long as it takes, yet a rank with a limit and one without still meet; all ranks begin with
+ * it in one place. 0, the state at first: the library's blocking calls, which never meet those.               Local */
+void ff_comm_limit(ff_comm *c, double limit_s);
+bool ff_comm_lost(const ff_comm *c); /* Local */
 
 /* The same status on all ranks: FF_OK if all are, else code and text of the lowest failing rank. */
 ff_status ff_agree(ff_comm *c, ff_status mine);

@@ -1,0 +1,46 @@
+/* A rank that does not come to an agreement: the others go on within the limit, know that they are lost, and one of them
+ * speaks. The late rank comes in the end, so that the program can stop. */
+#include "ff_mpi_test.h"
+#include "ff_timer.h"
+
+#include <math.h>
+#include <time.h>
+
+enum { LIMIT_S = 1, LATE_S = 4 };
+
+static int64_t late_rank(ff_mt *t)
+{
+    (void)nanosleep(&(struct timespec){.tv_sec = LATE_S}, NULL);
+    (void)ff_agree(t->world, FF_OK); /* what this gives depends on what the others still do */
+    return 0;
+}
+
+static int64_t other_rank(ff_mt *t)
+{
+    double t0 = ff_now_s();
+    ff_comm_limit(t->world, LIMIT_S);
+    ff_status st = ff_agree(t->world, FF_OK);
+    double waited_s = ff_now_s() - t0;
+    int64_t wrong = st != FF_E_COMM || !ff_comm_lost(t->world);
+    wrong += waited_s < LIMIT_S || waited_s > LATE_S - 1;
+    wrong += ff_comm_barrier(t->world) != FF_E_COMM; /* at once: nothing is waited for any more */
+    wrong += ff_mpi_comm_speaks(t->world) != (t->rank == 0);
+    if (wrong != 0)
+        fprintf(stderr, "rank %d: status %d after %.2f s: %s\n", t->rank, (int)st, waited_s, ff_error_text());
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    ff_mt t = {0};
+    if (ff_mpi_start(&argc, &argv, &t.world) != FF_OK) return 1;
+    t.rank = ff_comm_rank(t.world);
+    t.size = ff_comm_size(t.world);
+    ff_comm_limit(t.world, LIMIT_S);
+    int64_t wrong = ff_agree(t.world, FF_OK) != FF_OK || ff_comm_lost(t.world); /* all are there */
+    ff_comm_limit(t.world, HUGE_VAL);
+    wrong += ff_comm_barrier(t.world) != FF_OK;
+    if (t.size > 1) wrong += t.rank == t.size - 1 ? late_rank(&t) : other_rank(&t);
+    ff_mpi_stop(&t.world);
+    return wrong != 0;
+}
