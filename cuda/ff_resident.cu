@@ -10,15 +10,17 @@
 static void cloud_free(ff_resident *r, ff_res_cloud *c)
 {
     ff_cuda_pool *pool = r->impl->pool;
-    const void *block[] = {c->d_order, c->d_xp,     c->d_xn,     c->d_plain, c->d_xs,    c->d_mu,
-                           c->d_stat,  c->d_dyn,    c->d_total,  c->d_out,   c->d_upper, c->d_send,
-                           c->d_recv,  c->d_msg[0], c->d_msg[1], c->d_urow};
+    const void *block[] = {c->d_order, c->d_xp,     c->d_xn,     c->d_plain,  c->d_xs,    c->d_mu,
+                           c->d_stat,  c->d_dyn,    c->d_total,  c->d_out,    c->d_upper, c->d_send,
+                           c->d_recv,  c->d_msg[0], c->d_msg[1], c->d_allsum, c->d_up,    c->d_level_off};
     ff_cuda_tree_destroy(pool, &c->tree);
     for (size_t k = 0; k < sizeof block / sizeof *block; k++) ff_cuda_free(pool, block[k]);
     (void)cudaFreeHost(c->h_msg[0]);
     (void)cudaFreeHost(c->h_msg[1]);
     (void)cudaFreeHost(c->h_urow);
     (void)cudaFreeHost(c->h_brow);
+    ff_free(c->range);
+    ff_free(c->late);
     memset(c, 0, sizeof *c);
 }
 
@@ -166,6 +168,7 @@ static ff_status start_local(ff_resident *r, const ff_resident_cloud *given)
         FF_TRY(cloud_alloc(r, &r->cloud[i]));
         FF_TRY(cloud_fill(r, &r->cloud[i], &given[i]));
         FF_TRY(ff_res_messages(r, &r->cloud[i], &given[i]));
+        FF_TRY(ff_res_ranges(r, &r->cloud[i], &given[i]));
         view[i] = ff_agg_view_of(&r->cloud[i]);
     }
     FF_TRY(ff_res_phase(r, "aggregates"));
@@ -176,7 +179,10 @@ static ff_status start_local(ff_resident *r, const ff_resident_cloud *given)
 
 static ff_status res_start(ff_resident *r, const ff_resident_cloud *given)
 {
-    FF_TRY(ff_res_exchange(r, start_local(r, given), true));
+    FF_TRY(ff_res_exchange_begin(r, start_local(r, given), 0));
+    ff_status st = ff_res_exchange_sums(r), ended = ff_res_exchange_end(r);
+    FF_TRY(st);
+    FF_TRY(ended);
     FF_TRY(ff_res_phase(r, "lists"));
     FF_TRY(ff_res_lists(r));
     return ff_res_phase(r, NULL);
@@ -215,6 +221,35 @@ static ff_status res_values(ff_resident *r, int source, float *rows)
 
 /* ---- life ---- */
 
+/* Streams and events of several ranks. Messages go first where both streams have work: others wait for them. */
+static ff_status ranks_alloc(ff_resident *r)
+{
+    ff_status st = FF_OK;
+    int n = r->m.n_comm + 2, least = 0, most = 0;
+    size_t n_msg = (size_t)r->comm.size * (size_t)r->m.n_cloud;
+    if (r->comm.size == 1) return FF_OK;
+    FF_TRY(FF_NEW_CUDA(r->exchange, n));
+    FF_TRY(FF_NEW_CUDA(r->msgs.send, n_msg + 1));
+    FF_TRY(FF_NEW_CUDA(r->msgs.recv, n_msg + 1));
+    FF_CU(cudaDeviceGetStreamPriorityRange(&least, &most));
+    FF_CU(cudaStreamCreateWithPriority(&r->messages, cudaStreamNonBlocking, most));
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < FF_RES_X_EVENTS; i++) FF_CU(cudaEventCreate(&r->exchange[k].event[i]));
+done:
+    return st;
+}
+
+static void ranks_free(ff_resident *r)
+{
+    for (int k = 0; k < r->m.n_comm + 2 && r->exchange != NULL; k++)
+        for (int i = 0; i < FF_RES_X_EVENTS; i++)
+            if (r->exchange[k].event[i] != NULL) (void)cudaEventDestroy(r->exchange[k].event[i]);
+    if (r->messages != NULL) (void)cudaStreamDestroy(r->messages);
+    ff_free(r->exchange);
+    ff_free(r->msgs.send);
+    ff_free(r->msgs.recv);
+}
+
 static void res_destroy(ff_resident **rp)
 {
     ff_resident *r = *rp;
@@ -233,6 +268,7 @@ static void res_destroy(ff_resident **rp)
     for (int k = 0; k < FF_RES_EVENTS; k++)
         if (r->event[k] != NULL) (void)cudaEventDestroy(r->event[k]);
     (void)cudaFreeHost(r->h_out);
+    ranks_free(r);
     if (r->open) nvtxRangePop();
     ff_free(r->cloud);
     ff_free(r->lists);
@@ -259,9 +295,10 @@ static ff_status res_create(void *impl, const ff_resident_model *m, const ff_res
     r->n_dyn = r->n_lat + m->n_len;
     r->agg = (ff_agg_dims){m->dim, r->n_lat, r->n_dyn, 0};
     FF_GO(FF_NEW_CUDA(r->cloud, m->n_cloud + 1));
-    FF_GO(FF_NEW_CUDA(r->lists, 2 * m->n_src + 1));
+    FF_GO(FF_NEW_CUDA(r->lists, 4 * m->n_src + 1));
+    FF_GO(ranks_alloc(r));
     FF_GO(FF_NEW_CUDA(r->passes_n, m->n_cloud + 1));
-    FF_GO(FF_NEW_CUDA(r->final_total, 2 * m->n_src + 1));
+    FF_GO(FF_NEW_CUDA(r->final_total, 4 * m->n_src + 1));
     FF_GO(FF_NEW_CUDA(r->kept, 2 * m->n_cloud * m->n_src + 1));
     for (int k = 0; k < FF_RES_EVENTS; k++) FF_CU(cudaEventCreate(&r->event[k]));
     for (int k = 0; k < 2; k++) {
@@ -278,5 +315,6 @@ done:
     return st;
 }
 
-const ff_resident_ops ff_cuda_resident_ops = {res_create, res_destroy, res_start,     ff_res_layer, res_rows,
-                                              res_fields, res_values,  ff_res_counts, ff_res_phases};
+const ff_resident_ops ff_cuda_resident_ops = {res_create,    res_destroy,   res_start,  ff_res_layer,
+                                              res_rows,      res_fields,    res_values, ff_res_counts,
+                                              ff_res_phases, ff_res_traffic};

@@ -47,8 +47,16 @@ typedef struct ff_res_cloud {
     /* several ranks */
     int64_t n_bottom, n_upper, n_send, n_recv, slot0; /* own subtrees' sums are slots slot0 .. */
     int32_t *d_upper, *d_send, *d_recv;
-    char *d_msg[2], *h_msg[2]; /* send, recv: rows of the widest kind; device and pinned */
-    double *d_urow, *h_urow, *h_brow;
+    char *d_msg[2], *h_msg[2]; /* send, recv: rows of the widest kind; device and, for the way through the host, pinned */
+    int64_t n_sums, first_sum;
+    int n_level;
+    ff_resident_up *d_up;
+    int32_t *d_level_off;
+    double *d_allsum, *d_urow;   /* [n_sums], [n_upper] rows of sums in one block; d_urow points into it */
+    double *h_urow, *h_brow;     /* pinned, for the way through the host */
+    int n_range;                 /* targets in ranges; one rank: one that is not late */
+    int64_t *range;              /* [n_range + 1] */
+    bool *late;                  /* [n_range] */
 } ff_res_cloud;
 
 /* Lists of sorted targets [begin, end) of one cloud against one source; those that stay serve later layers. */
@@ -61,6 +69,26 @@ typedef struct ff_res_chunks {
     ff_res_chunk *chunk;
     int64_t n, cap;
 } ff_res_chunks;
+/* Events of an exchange. Of the stream of messages: START when all that is sent is there, SUMS, DONE after each of the
+ * two groups. Of the stream of work: where it begins and ends to wait for each. */
+enum {
+    FF_RES_READY,
+    FF_RES_START,
+    FF_RES_SUMS,
+    FF_RES_DONE,
+    FF_RES_WAIT_SUMS,
+    FF_RES_GO_SUMS,
+    FF_RES_WAIT_ROWS,
+    FF_RES_GO_ROWS,
+    FF_RES_X_EVENTS
+};
+
+typedef struct ff_res_exchange {
+    cudaEvent_t event[FF_RES_X_EVENTS];
+    bool used;
+    double t0_s, t_s; /* of the host, for the way through it */
+    int64_t bytes_sent;
+} ff_res_exchange;
 
 /* Device view of a cloud for the aggregate kernels. */
 typedef struct ff_agg_view {
@@ -93,8 +121,10 @@ struct ff_resident {
     bool passes_good;
     ff_agg_view *d_view;
     double *d_sums;
-    ff_cuda_lists **lists; /* [2][n_src]: communication layers, final layer; NULL where chunked or shared */
-    int64_t *final_total;  /* [n_src][2] pieces and groups of the final layer's entries of shared lists */
+    /* [2][2][n_src]: communication layers, final layer; ranges that are not late, late ones. NULL where a list has no
+     * targets, or is shared or chunked */
+    ff_cuda_lists **lists;
+    int64_t *final_total; /* [2][n_src][2] pieces and groups of the final layer's entries of shared lists */
     bool chunked;
     ff_res_chunks *kept;         /* [2][n_cloud][n_src] */
     ff_resident_counts counts;   /* see ff_res_counts() */
@@ -108,6 +138,12 @@ struct ff_resident {
     size_t h_out_bytes;
     cudaEvent_t stage_free[2];
     int stage;
+    /* several ranks */
+    cudaStream_t messages;
+    ff_res_exchange *exchange; /* [n_comm + 2]: geometry, layers */
+    ff_res_exchange *flying;   /* begun and not ended */
+    int n_flying;              /* clouds whose rows have been begun through the host */
+    ff_resident_msgs msgs;     /* room for all of a group */
     /* phases */
     const char *phase_name[FF_RES_MAX_PHASES];
     double phase_s[FF_RES_MAX_PHASES];
@@ -131,22 +167,36 @@ ff_status ff_res_upload(ff_resident *r, void *d_dst, const void *src, size_t byt
 ff_status ff_res_put(ff_resident *r, const void *src, size_t bytes, void *d_ptr); /* allocates *d_ptr, too */
 ff_status ff_res_download(ff_resident *r, void *dst, const void *d_src, size_t bytes);
 
-/* res_exchange.cu */
+/* res_exchange.cu: rows and sums of several ranks; on one rank nothing happens. */
 ff_status ff_res_messages(ff_resident *r, ff_res_cloud *c, const ff_resident_cloud *g);
-/* Own rows and sums are there on entry if mine says so; all rows that plans name are there after it. Collective */
-ff_status ff_res_exchange(ff_resident *r, ff_status mine, bool geometry);
+/* Which ranges a cloud's targets fall into. */
+ff_status ff_res_ranges(const ff_resident *r, ff_res_cloud *c, const ff_resident_cloud *g);
+/* Exchange no: 0 geometry, 1 + k layer k. Own rows and sums are there on entry if mine says so. Where begin fails it does
+ * on all ranks; after it sums and end must be called, whatever happens in between. Work enqueued after sums finds all
+ * upper nodes, after end also the rows received.                                                   Collective, all */
+ff_status ff_res_exchange_begin(ff_resident *r, ff_status mine, int no);
+ff_status ff_res_exchange_sums(ff_resident *r);
+ff_status ff_res_exchange_end(ff_resident *r);
+/* Before the host waits for the stream of work: until the exchange that is under way between the devices is over, or the
+ * deadline. */
+ff_status ff_res_watch(ff_resident *r);
+ff_status ff_res_traffic(ff_resident *r, ff_resident_traffic *t);
 
 /* res_lists.cu. Targets of a kind of layer: cloud of target k. */
 int ff_res_n_targets(const ff_resident *r, bool final);
 int ff_res_target(const ff_resident *r, bool final, int k);
+/* Parts of a list: ranges of targets that are late or not, in the order of targets; 0 where none has a point. */
+int ff_res_n_parts(const ff_resident *r, bool final, bool late);
+void ff_res_part(const ff_resident *r, bool final, bool late, int part, int *cloud, int *range);
 /* All lists, or none where they are to be had in chunks (chunked). */
 ff_status ff_res_lists(ff_resident *r);
 void ff_res_lists_drop(ff_resident *r);
-void ff_res_lists_of(const ff_resident *r, bool final, int j, ff_cuda_lists *view);
-/* part 0 of l: cloud i against source j */
-ff_status ff_res_centroids(ff_resident *r, const ff_cuda_lists *l, bool final, int i, int j);
-ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int j, int64_t *at, ff_cuda_density *density,
-                           ff_res_chunk *out);
+/* The lists of source j, borrowed; there are parts. */
+void ff_res_lists_of(const ff_resident *r, bool final, bool late, int j, ff_cuda_lists *view);
+/* part part of l: cloud i against source j */
+ff_status ff_res_centroids(ff_resident *r, const ff_cuda_lists *l, int part, bool final, int i, int j);
+ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int range, int j, int64_t *at,
+                           ff_cuda_density *density, ff_res_chunk *out);
 ff_status ff_res_chunk_done(ff_resident *r, bool final, int i, int j, bool count, ff_res_chunk *c);
 ff_status ff_res_counts(ff_resident *r, ff_resident_counts *n);
 ff_status ff_res_counts_reset(ff_resident *r);
@@ -163,6 +213,8 @@ ff_agg_view ff_agg_view_of(const ff_res_cloud *c);
 /* geometry: plain and weighted centroids, mu, static means of all clouds; else latents and strengths of sources. */
 ff_status ff_agg_run(const ff_agg_passes *p, const ff_agg_view *d_view, const ff_agg_dims *d, int most,
                      bool geometry, double *d_sums, cudaStream_t s);
+/* Sums of upper nodes from those of all ranks' bottoms. */
+ff_status ff_agg_combine(const ff_res_cloud *c, const ff_agg_dims *d, cudaStream_t s);
 /* Nodes of d_upper from their sums. */
 ff_status ff_agg_upper(const ff_res_cloud *c, const ff_agg_dims *d, bool geometry, cudaStream_t s);
 int ff_agg_width(const ff_res_cloud *c, const ff_agg_dims *d,

@@ -325,6 +325,35 @@ done:
     return st;
 }
 
+/* combine_upper: sums of the nodes above the bottoms, level by level
+ * Work    one block; a thread a component of a node
+ * Launch  1 x 1024
+ * Order   left + right, as in the tree
+ * Bound   latency: a barrier a level, some ten levels; a few hundred nodes
+ * Oracle  ff_moment_upper; tests/mpi/test_link.c for the parts */
+static __global__ void __launch_bounds__(1024)
+    combine_upper(const ff_resident_up *up, int n_level, const int32_t *level_off, int stride, double *rows)
+{
+    for (int l = 0; l < n_level; l++) {
+        int64_t n = (int64_t)(level_off[l + 1] - level_off[l]) * stride;
+        for (int64_t k = threadIdx.x; k < n; k += blockDim.x) {
+            const ff_resident_up *u = up + level_off[l] + k / stride;
+            rows[(int64_t)u->to * stride + k % stride] = ff_resident_up_value(u, rows, stride, k % stride);
+        }
+        __syncthreads();
+    }
+}
+
+ff_status ff_agg_combine(const ff_res_cloud *c, const ff_agg_dims *d, cudaStream_t s)
+{
+    ff_status st = FF_OK;
+    if (c->n_upper == 0) return FF_OK;
+    combine_upper<<<1, 1024, 0, s>>>(c->d_up, c->n_level, c->d_level_off, d->stride, c->d_allsum);
+    FF_CU(cudaGetLastError());
+done:
+    return st;
+}
+
 template <bool GEO>
 static __global__ void __launch_bounds__(32)
     finish_upper(ff_agg_view v, ff_agg_dims d, const int32_t *node, const double *rows)

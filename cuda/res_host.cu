@@ -10,6 +10,7 @@ static ff_status phases_collect(ff_resident *r)
 {
     ff_status st = FF_OK;
     if (r->n_events == 0) return FF_OK;
+    FF_TRY(ff_res_watch(r));
     FF_CU(cudaEventSynchronize(r->event[r->n_events - 1]));
     for (int k = 0; k + 1 < r->n_events; k++) {
         float ms = 0;

@@ -8,31 +8,44 @@ typedef struct layer_source {
     int n_comp;
 } layer_source;
 
-/* Records of source j for all branches. */
-static ff_status source_records(ff_resident *r, int k, int j, layer_source *s)
+/* Records [from, to) of source j for all branches; memory is made for all of them. */
+static ff_status source_records(ff_resident *r, int k, int j, int64_t from, int64_t to, layer_source *s)
 {
     const ff_resident_model *m = &r->m;
     const ff_res_cloud *c = &r->cloud[j];
     int64_t n = (int64_t)c->n_held + c->n_nodes;
     int slot[FF_RES_MAX_CLOUDS];
+    void *h0[FF_RES_MAX_CLOUDS];
+    float *strength[FF_RES_MAX_CLOUDS];
     s->net = (const ff_cuda_net *const *)m->net + (k * m->n_src + j) * m->n_len;
     s->n_comp = k == m->n_comm ? m->n_out : r->n_dyn;
-    size_t h0_bytes = ((size_t)n * ff_h0_bytes(s->net[0]) + 255) / 256 * 256;
-    FF_TRY(ff_res_need(r, FF_RES_REC, (size_t)n * (size_t)s->net[0]->d.rec_len * sizeof(float)));
+    size_t h0_row = ff_h0_bytes(s->net[0]), rec = (size_t)s->net[0]->d.rec_len;
+    size_t h0_bytes = ((size_t)n * h0_row + 255) / 256 * 256;
+    FF_TRY(ff_res_need(r, FF_RES_REC, (size_t)n * rec * sizeof(float)));
     FF_TRY(ff_res_need(r, FF_RES_H0, h0_bytes * (size_t)m->n_len));
     FF_TRY(ff_res_need(r, FF_RES_STRENGTH, (size_t)n * sizeof(float) * (size_t)m->n_len));
     for (int b = 0; b < m->n_len; b++) {
         s->h0[b] = (char *)r->work[FF_RES_H0] + (size_t)b * h0_bytes;
         s->strength[b] = (float *)r->work[FF_RES_STRENGTH] + (int64_t)b * n;
+        h0[b] = (char *)s->h0[b] + (size_t)from * h0_row;
+        strength[b] = s->strength[b] + from;
         slot[b] = r->n_lat + m->slot[b];
     }
-    ff_rec_rows rows = {n, c->d_stat, c->d_dyn, c->n_stat, r->n_dyn, c->n_scalar, 0, 0};
+    if (from >= to) return FF_OK;
+    ff_rec_rows rows = {to - from,
+                        c->d_stat + from * c->n_stat,
+                        c->d_dyn + from * r->n_dyn,
+                        c->n_stat,
+                        r->n_dyn,
+                        c->n_scalar,
+                        0,
+                        0};
     if (k > 0) {
         rows.n_ls = m->n_ls;
         rows.n_lv = m->n_lv * m->dim;
     }
-    return ff_records_run(s->net, m->n_len, &rows, (float *)r->work[FF_RES_REC], s->h0, s->strength, slot,
-                          ff_res_stream(r));
+    return ff_records_run(s->net, m->n_len, &rows, (float *)r->work[FF_RES_REC] + (size_t)from * rec, h0,
+                          strength, slot, ff_res_stream(r));
 }
 
 /* Pair sums of the lists' targets, all branches, into ROWS. */
@@ -63,16 +76,15 @@ static ff_status add_part(ff_resident *r, const ff_cuda_part *part, int n_comp, 
                       c->d_total + (begin - c->tree->own_begin) * n_comp, ff_res_stream(r));
 }
 
-/* Targets of cloud i against source j, a chunk at a time. */
-static ff_status run_chunks(ff_resident *r, const layer_source *s, int k, int i, int j)
+/* Range q of cloud i against source j, a chunk at a time. */
+static ff_status run_chunks(ff_resident *r, const layer_source *s, int k, int i, int q, int j)
 {
     bool final = k == r->m.n_comm;
     ff_cuda_density density = {0, 0, 0};
-    const ff_cuda_tree *tree = r->cloud[i].tree;
-    for (int64_t at = tree->own_begin; at < tree->own_end;) {
+    for (int64_t at = r->cloud[i].range[q]; at < r->cloud[i].range[q + 1];) {
         ff_res_chunk c;
         FF_TRY(ff_res_phase(r, "lists"));
-        FF_TRY(ff_res_chunk_get(r, final, i, j, &at, &density, &c));
+        FF_TRY(ff_res_chunk_get(r, final, i, q, j, &at, &density, &c));
         ff_status st = list_rows(r, j, s, c.lists);
         if (st == FF_OK) st = add_part(r, &c.lists->part[0], s->n_comp, i, c.begin, j == 0);
         ff_status done = ff_res_chunk_done(r, final, i, j, st == FF_OK && (k == 0 || final), &c);
@@ -82,40 +94,80 @@ static ff_status run_chunks(ff_resident *r, const layer_source *s, int k, int i,
     return FF_OK;
 }
 
-static ff_status run_lists(ff_resident *r, const layer_source *s, int k, int j)
+static ff_status run_lists(ff_resident *r, const layer_source *s, int k, bool late, int j)
 {
     bool final = k == r->m.n_comm;
+    int i, q;
     ff_cuda_lists lists;
-    ff_res_lists_of(r, final, j, &lists);
-    if (final || k == 0) FF_TRY(ff_res_centroids(r, &lists, final, r->m.target, j));
+    ff_res_lists_of(r, final, late, j, &lists);
+    for (int p = 0; p < lists.n_parts && (final || k == 0); p++) {
+        ff_res_part(r, final, late, p, &i, &q);
+        FF_TRY(ff_res_centroids(r, &lists, p, final, i, j));
+    }
     FF_TRY(list_rows(r, j, s, &lists));
     for (int p = 0; p < lists.n_parts; p++) {
-        int i = ff_res_target(r, final, p);
-        FF_TRY(add_part(r, &lists.part[p], s->n_comp, i, r->cloud[i].tree->own_begin, j == 0));
+        ff_res_part(r, final, late, p, &i, &q);
+        FF_TRY(add_part(r, &lists.part[p], s->n_comp, i, r->cloud[i].range[q], j == 0));
     }
     return FF_OK;
 }
 
-static ff_status layer_pairs(ff_resident *r, int k)
+/* On several ranks records of the first source's own points are made while sums are under way. */
+static bool has_first_records(const ff_resident *r, bool final)
+{
+    return r->comm.size > 1 && r->m.n_src > 0 && ff_res_n_parts(r, final, false) > 0;
+}
+
+static ff_status first_records(ff_resident *r, int k)
+{
+    layer_source s;
+    const ff_res_cloud *c = &r->cloud[0];
+    if (!has_first_records(r, k == r->m.n_comm)) return FF_OK;
+    FF_TRY(ff_res_phase(r, "records"));
+    return source_records(r, k, 0, c->own_first, c->own_first + c->n_own, &s);
+}
+
+/* Records of source j that are not there yet. */
+static ff_status other_records(ff_resident *r, int k, int j, bool late, layer_source *s)
+{
+    const ff_res_cloud *c = &r->cloud[j];
+    int64_t n = (int64_t)c->n_held + c->n_nodes;
+    FF_TRY(ff_res_phase(r, "records"));
+    if (late || j > 0 || !has_first_records(r, k == r->m.n_comm)) return source_records(r, k, j, 0, n, s);
+    FF_TRY(source_records(r, k, j, 0, c->own_first, s));
+    return source_records(r, k, j, c->own_first + c->n_own, n, s);
+}
+
+/* Targets whose sources are all there before the rows of other ranks come in; or the late ones. */
+static ff_status layer_pairs(ff_resident *r, int k, bool late)
+{
+    bool final = k == r->m.n_comm;
+    int n_parts = ff_res_n_parts(r, final, late);
+    for (int j = 0; j < r->m.n_src && n_parts > 0; j++) {
+        layer_source s;
+        FF_TRY(other_records(r, k, j, late, &s));
+        if (!r->chunked) FF_TRY(run_lists(r, &s, k, late, j));
+        for (int p = 0, i, q; p < n_parts && r->chunked; p++) {
+            ff_res_part(r, final, late, p, &i, &q);
+            FF_TRY(run_chunks(r, &s, k, i, q, j));
+        }
+    }
+    return FF_OK;
+}
+
+static ff_status layer_outputs(ff_resident *r, int k)
 {
     ff_status st = FF_OK;
     const ff_resident_model *m = &r->m;
     bool final = k == m->n_comm;
     int n_comp = final ? m->n_out : r->n_dyn, n = ff_res_n_targets(r, final);
     ff_res_next next = {m->dim, m->n_ls, m->n_lv, m->n_len, m->compression, m->eps};
+    FF_TRY(ff_res_phase(r, "outputs"));
     for (int p = 0; m->n_src == 0 && p < n; p++) {
         const ff_res_cloud *c = &r->cloud[ff_res_target(r, final, p)];
         FF_CU(cudaMemsetAsync(c->d_total, 0, (size_t)c->n_own * (size_t)n_comp * sizeof(double),
                               ff_res_stream(r)));
     }
-    for (int j = 0; j < m->n_src; j++) {
-        layer_source s;
-        FF_TRY(ff_res_phase(r, "records"));
-        FF_TRY(source_records(r, k, j, &s));
-        for (int p = 0; p < n && r->chunked; p++) FF_TRY(run_chunks(r, &s, k, ff_res_target(r, final, p), j));
-        if (!r->chunked) FF_TRY(run_lists(r, &s, k, j));
-    }
-    FF_TRY(ff_res_phase(r, "outputs"));
     for (int p = 0; p < n; p++)
         FF_TRY(ff_res_outputs(&r->cloud[ff_res_target(r, final, p)], n_comp, final ? NULL : &next,
                               ff_res_stream(r)));
@@ -123,16 +175,26 @@ done:
     return st;
 }
 
+/* Own values and their aggregates. */
+static ff_status layer_sources(ff_resident *r, int k)
+{
+    FF_TRY(ff_res_phase(r, "aggregates"));
+    if (r->chunked && k == 0) FF_TRY(ff_res_counts_reset(r));
+    for (int j = 0; k == 0 && j < r->m.n_src; j++)
+        FF_TRY(ff_res_first_values(&r->cloud[j], r->n_lat, r->n_dyn, ff_res_stream(r)));
+    return ff_agg_run(&r->passes, r->d_view, &r->agg, r->n_dyn, false, r->d_sums, ff_res_stream(r));
+}
+
 ff_status ff_res_layer(ff_resident *r, int k)
 {
-    ff_status st = ff_res_phase(r, "aggregates");
-    if (st == FF_OK && r->chunked && k == 0) st = ff_res_counts_reset(r);
-    if (k == 0)
-        for (int j = 0; j < r->m.n_src && st == FF_OK; j++)
-            st = ff_res_first_values(&r->cloud[j], r->n_lat, r->n_dyn, ff_res_stream(r));
-    if (st == FF_OK)
-        st = ff_agg_run(&r->passes, r->d_view, &r->agg, r->n_dyn, false, r->d_sums, ff_res_stream(r));
-    FF_TRY(ff_res_exchange(r, st, false));
-    FF_TRY(layer_pairs(r, k));
+    FF_TRY(ff_res_exchange_begin(r, layer_sources(r, k), 1 + k));
+    ff_status st = first_records(r, k), sums = ff_res_exchange_sums(r);
+    if (st == FF_OK) st = sums;
+    if (st == FF_OK) st = layer_pairs(r, k, false);
+    ff_status ended = ff_res_exchange_end(r);
+    FF_TRY(st);
+    FF_TRY(ended);
+    FF_TRY(layer_pairs(r, k, true));
+    FF_TRY(layer_outputs(r, k));
     return ff_res_phase(r, NULL);
 }

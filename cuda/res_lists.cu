@@ -31,6 +31,47 @@ int ff_res_target(const ff_resident *r, bool final, int k)
     return t >= r->m.n_src ? k : k == 0 ? t : k <= t ? k - 1 : k;
 }
 
+/* Every range of targets of a kind of layer that is late or not: cloud i, range q. */
+#define EACH_RANGE(r, final, is_late, i, q)                                                                  \
+    for (int t_ = 0, i = 0; t_ < ff_res_n_targets(r, final) && (i = ff_res_target(r, final, t_), true);      \
+         t_++)                                                                                               \
+        for (int q = 0; q < (r)->cloud[i].n_range; q++)                                                      \
+            if ((r)->cloud[i].late[q] == (is_late))
+
+int ff_res_n_parts(const ff_resident *r, bool final, bool late)
+{
+    int n = 0;
+    int64_t points = 0;
+    EACH_RANGE(r, final, late, i, q)
+    {
+        n++;
+        points += r->cloud[i].range[q + 1] - r->cloud[i].range[q];
+    }
+    return points > 0 ? n : 0;
+}
+
+void ff_res_part(const ff_resident *r, bool final, bool late, int part, int *cloud, int *range)
+{
+    *cloud = *range = 0;
+    EACH_RANGE(r, final, late, i, q)
+    {
+        if (part-- == 0) {
+            *cloud = i;
+            *range = q;
+        }
+    }
+}
+
+static ff_cuda_lists **list_at(const ff_resident *r, bool final, bool late, int j)
+{
+    return &r->lists[((final ? 2 : 0) + (late ? 1 : 0)) * r->m.n_src + j];
+}
+
+static int64_t *final_total(const ff_resident *r, bool late, int j)
+{
+    return r->final_total + 2 * ((late ? r->m.n_src : 0) + j);
+}
+
 /* ---- figures ---- */
 
 /* Source ids that are points (sign 1), less the pairs of leaf entries, node centroid to point (sign -1). */
@@ -86,34 +127,43 @@ ff_status ff_res_counts(ff_resident *r, ff_resident_counts *n)
 
 /* ---- all at once ---- */
 
-static ff_cuda_target target_of(const ff_resident *r, bool final, int i, int j)
+/* Range q of cloud i against source j. */
+static ff_cuda_target target_of(const ff_resident *r, bool final, int i, int q, int j)
 {
     const ff_res_cloud *c = &r->cloud[i];
-    ff_cuda_target t = {c->tree, c->d_xp, !final && i == j ? c->d_xn : c->d_plain, c->tree->own_begin,
-                        c->tree->own_end};
+    ff_cuda_target t = {c->tree, c->d_xp, !final && i == j ? c->d_xn : c->d_plain, c->range[q],
+                        c->range[q + 1]};
     return t;
+}
+
+/* Whether the kind of lists (bit 1: final, bit 0: late) is made. */
+static bool is_made(const ff_resident *r, int kind)
+{
+    bool final = kind / 2 != 0;
+    return (final ? !shared_lists(r) : r->m.n_comm > 0) && ff_res_n_parts(r, final, kind % 2 != 0) > 0;
 }
 
 static ff_status build_all(ff_resident *r)
 {
     ff_status st = FF_OK;
-    int n = r->m.n_src, n_lists = 0;
+    int n = r->m.n_src, n_lists = 0, at = 0, ranges = 0;
     ff_cuda_lists_args *args = NULL;
     ff_cuda_target *target = NULL;
     ff_cuda_lists **out = NULL;
-    FF_GO(FF_NEW_CUDA(args, 2 * n + 1));
-    FF_GO(FF_NEW_CUDA(target, n * (n + 1) + 1));
-    FF_GO(FF_NEW_CUDA(out, 2 * n + 1));
-    for (int set = r->m.n_comm > 0 ? 0 : 1, at = 0; set < (shared_lists(r) ? 1 : 2); set++)
-        for (int j = 0; j < n; j++) {
-            int n_targets = ff_res_n_targets(r, set == 1);
-            args[n_lists++] =
-                (ff_cuda_lists_args){target + at, n_targets, r->cloud[j].tree, r->m.theta, r->m.expand_far};
-            for (int k = 0; k < n_targets; k++)
-                target[at++] = target_of(r, set == 1, ff_res_target(r, set == 1, k), j);
+    for (int i = 0; i < r->m.n_cloud; i++) ranges += r->cloud[i].n_range;
+    FF_GO(FF_NEW_CUDA(args, 4 * n + 1));
+    FF_GO(FF_NEW_CUDA(target, 2 * n * ranges + 1));
+    FF_GO(FF_NEW_CUDA(out, 4 * n + 1));
+    for (int kind = 0; kind < 4; kind++)
+        for (int j = 0; j < n && is_made(r, kind); j++) {
+            bool final = kind / 2 != 0, late = kind % 2 != 0;
+            args[n_lists++] = (ff_cuda_lists_args){target + at, ff_res_n_parts(r, final, late),
+                                                   r->cloud[j].tree, r->m.theta, r->m.expand_far};
+            EACH_RANGE(r, final, late, i, q) target[at++] = target_of(r, final, i, q, j);
         }
-    FF_GO(ff_cuda_lists_build(r->impl->pool, args, n_lists, out));
-    for (int k = 0; k < n_lists; k++) r->lists[(r->m.n_comm > 0 ? 0 : n) + k] = out[k];
+    if (n_lists > 0) FF_GO(ff_cuda_lists_build(r->impl->pool, args, n_lists, out));
+    for (int kind = 0, k = 0; kind < 4; kind++)
+        for (int j = 0; j < n && is_made(r, kind); j++) r->lists[kind * n + j] = out[k++];
 done:
     ff_free(args);
     ff_free(target);
@@ -127,42 +177,53 @@ static __global__ void totals_at(const int32_t *piece_off, const int64_t *group_
     out[1] = group_off[t];
 }
 
+/* Entries of the first n parts of a list: a part's targets stand together. */
+static int64_t n_entries(const ff_cuda_lists *l, int n)
+{
+    return l->part[n - 1].leaf_begin + l->part[n - 1].n_leaf;
+}
+
 /* The final layer's part of shared lists: totals of its entries. */
 static ff_status cut_final(ff_resident *r)
 {
     ff_status st = FF_OK;
     int n = r->m.n_src;
+    size_t bytes = 4 * (size_t)n * sizeof(int64_t);
     int64_t *d_total = NULL;
     if (!shared_lists(r)) return FF_OK;
-    FF_GO(ff_cuda_alloc(r->impl->pool, 2 * (size_t)n * sizeof *d_total, &d_total));
-    for (int j = 0; j < n; j++) {
-        const ff_cuda_lists *l = r->lists[j];
-        int64_t n_t = l->part[0].leaf_begin + l->part[0].n_leaf;
-        totals_at<<<1, 1, 0, ff_res_stream(r)>>>(l->d_piece_off, l->d_group_off, n_t, d_total + 2 * j);
-        count_near<<<256, 256, 0, ff_res_stream(r)>>>(n_t, NULL, 0, -1, l->d_n_pairs, r->d_count + 1);
+    FF_GO(ff_cuda_alloc(r->impl->pool, bytes, &d_total));
+    FF_CU(cudaMemsetAsync(d_total, 0, bytes, ff_res_stream(r)));
+    for (int late = 0; late < 2; late++) {
+        int n_parts = ff_res_n_parts(r, true, late != 0);
+        for (int j = 0; j < n && n_parts > 0; j++) {
+            const ff_cuda_lists *l = *list_at(r, false, late != 0, j);
+            int64_t n_t = n_entries(l, n_parts);
+            totals_at<<<1, 1, 0, ff_res_stream(r)>>>(l->d_piece_off, l->d_group_off, n_t,
+                                                     d_total + 2 * (late * n + j));
+            count_near<<<256, 256, 0, ff_res_stream(r)>>>(n_t, NULL, 0, -1, l->d_n_pairs, r->d_count + 1);
+        }
     }
     FF_CU(cudaGetLastError());
-    FF_GO(ff_res_download(r, r->final_total, d_total, 2 * (size_t)n * sizeof *d_total));
+    FF_GO(ff_res_download(r, r->final_total, d_total, bytes));
 done:
     ff_cuda_free(r->impl->pool, d_total);
     return st;
 }
 
-/* The lists of source j for a kind of layer, borrowed. */
-void ff_res_lists_of(const ff_resident *r, bool final, int j, ff_cuda_lists *view)
+void ff_res_lists_of(const ff_resident *r, bool final, bool late, int j, ff_cuda_lists *view)
 {
-    *view = *r->lists[(final && !shared_lists(r) ? r->m.n_src : 0) + j];
+    *view = **list_at(r, final && !shared_lists(r), late, j);
     if (!final || !shared_lists(r)) return;
-    view->n_t = (int32_t)(view->part[0].leaf_begin + view->part[0].n_leaf);
-    view->n_piece = r->final_total[2 * j];
-    view->n_group = r->final_total[2 * j + 1];
-    view->n_parts = 1;
+    view->n_parts = ff_res_n_parts(r, true, late);
+    view->n_t = (int32_t)n_entries(view, view->n_parts);
+    view->n_piece = final_total(r, late, j)[0];
+    view->n_group = final_total(r, late, j)[1];
 }
 
 static int64_t most_piece_bytes(const ff_resident *r)
 {
     int64_t most = 0, n_comp = r->n_dyn > r->m.n_out ? r->n_dyn : r->m.n_out;
-    for (int k = 0; k < 2 * r->m.n_src; k++) {
+    for (int k = 0; k < 4 * r->m.n_src; k++) {
         const ff_cuda_lists *l = r->lists[k];
         if (l == NULL) continue;
         int64_t bytes = (l->n_t + l->n_piece) * n_comp * (int64_t)sizeof(float);
@@ -188,7 +249,7 @@ static int64_t record_bytes(const ff_resident *r)
 
 static void lists_drop(ff_resident *r)
 {
-    for (int k = 0; k < 2 * r->m.n_src; k++) ff_cuda_lists_destroy(r->impl->pool, &r->lists[k]);
+    for (int k = 0; k < 4 * r->m.n_src; k++) ff_cuda_lists_destroy(r->impl->pool, &r->lists[k]);
 }
 
 void ff_res_lists_drop(ff_resident *r)
@@ -222,8 +283,8 @@ ff_status ff_res_lists(ff_resident *r)
         r->chunked = true;
         return FF_OK;
     }
-    for (int k = 0; k < 2 * r->m.n_src; k++)
-        if (r->lists[k] != NULL) FF_TRY(count_lists(r, r->lists[k], k % r->m.n_src, k >= r->m.n_src));
+    for (int k = 0; k < 4 * r->m.n_src; k++)
+        if (r->lists[k] != NULL) FF_TRY(count_lists(r, r->lists[k], k % r->m.n_src, k >= 2 * r->m.n_src));
     return cut_final(r);
 }
 
@@ -238,11 +299,11 @@ static __global__ void set_centroids(int64_t n, int dim, const int32_t *node, co
 
 /* Lists that communication and final layers share: mu-weighted centroids for the former, plain ones for the latter,
  * where the targets are the source boundary's own. */
-ff_status ff_res_centroids(ff_resident *r, const ff_cuda_lists *l, bool final, int i, int j)
+ff_status ff_res_centroids(ff_resident *r, const ff_cuda_lists *l, int part, bool final, int i, int j)
 {
     ff_status st = FF_OK;
     const ff_res_cloud *c = &r->cloud[r->m.target];
-    const ff_cuda_part *p = &l->part[0];
+    const ff_cuda_part *p = &l->part[part];
     int64_t n = p->n_far + p->n_leaf;
     if (!shared_lists(r) || i != r->m.target || j != i || n == 0) return FF_OK;
     set_centroids<<<(unsigned)((n + 255) / 256), 256, 0, ff_res_stream(r)>>>(
@@ -259,13 +320,13 @@ static ff_res_chunks *kept_of(ff_resident *r, bool final, int i, int j)
     return &r->kept[((final && !shared_lists(r) ? r->m.n_cloud : 0) + i) * r->m.n_src + j];
 }
 
-/* Next chunk of targets of cloud i from sorted position *at on (moved behind it): one that stayed, or a new one. Lists
+/* Next chunk of targets of a range of cloud i from sorted position *at on (moved behind it): one that stayed, or a new one. Lists
  * take two fifths of what is left, their rows the rest. */
-ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int j, int64_t *at, ff_cuda_density *density,
-                           ff_res_chunk *out)
+ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int range, int j, int64_t *at,
+                           ff_cuda_density *density, ff_res_chunk *out)
 {
     ff_res_chunks *kept = kept_of(r, final, i, j);
-    ff_cuda_target target = target_of(r, final, i, j);
+    ff_cuda_target target = target_of(r, final, i, range, j);
     ff_cuda_lists_args args = {&target, 1, r->cloud[j].tree, r->m.theta, r->m.expand_far};
     memset(out, 0, sizeof *out);
     for (int64_t k = 0; k < kept->n; k++)
@@ -273,7 +334,7 @@ ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int j, int64_t *at
             *out = kept->chunk[k];
             out->stays = true;
             *at = out->end;
-            return ff_res_centroids(r, out->lists, final, i, j);
+            return ff_res_centroids(r, out->lists, 0, final, i, j);
         }
     int64_t rows = (int64_t)(r->work_bytes[FF_RES_PART] + r->work_bytes[FF_RES_ROWS]);
     int64_t left = (r->impl->budget - ff_cuda_pool_used(r->impl->pool) + rows) / 5 * 2;

@@ -1,9 +1,13 @@
 #include "ff_nccl.h"
 
 #include "ff_mem.h"
+#include "ff_timer.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 /* What is used of nccl.h (its binary interface has been stable since 2.4). */
 typedef void *nccl_comm;
@@ -12,23 +16,39 @@ typedef struct nccl_id {
 } nccl_id;
 enum { NCCL_SUCCESS = 0, NCCL_IN_PROGRESS = 7, NCCL_UINT8 = 1 };
 
+/* ncclConfig_t as of 2.14: a library takes size and version at their word and fills in what came later. */
+typedef struct nccl_config {
+    size_t size;
+    unsigned magic, version;
+    int blocking, unused;
+} nccl_config;
+#define NCCL_CONFIG                                                                                          \
+    {                                                                                                        \
+        sizeof(nccl_config), 0xcafebeefu, 21400, 0, INT_MIN                                                  \
+    }
+
 typedef struct nccl_lib {
     void *handle;
     int (*get_version)(int *);
     int (*get_id)(nccl_id *);
-    int (*init_rank)(nccl_comm *, int, nccl_id, int);
+    int (*init_rank)(nccl_comm *, int, nccl_id, int, nccl_config *);
     int (*send)(const void *, size_t, int, int, nccl_comm, void *);
     int (*recv)(void *, size_t, int, int, nccl_comm, void *);
     int (*group_start)(void);
     int (*group_end)(void);
     int (*async_error)(nccl_comm, int *);
     int (*give_up)(nccl_comm);
+    int (*finalize)(nccl_comm);
     int (*destroy)(nccl_comm);
     const char *(*error_text)(int);
 } nccl_lib;
 
 struct ff_nccl {
     nccl_comm comm;
+    ff_comm *ranks; /* borrowed */
+    double deadline_s, sleep_s;
+    int64_t sleep_in; /* exchanges until this rank sleeps; 0: never */
+    ff_device_comm row;
 };
 
 static nccl_lib lib;
@@ -48,11 +68,12 @@ static bool open_library(void)
         return false;
     }
     bool all = TAKE(get_version, "ncclGetVersion") && TAKE(get_id, "ncclGetUniqueId") &&
-               TAKE(init_rank, "ncclCommInitRank") && TAKE(send, "ncclSend") && TAKE(recv, "ncclRecv") &&
-               TAKE(group_start, "ncclGroupStart") && TAKE(group_end, "ncclGroupEnd") &&
-               TAKE(async_error, "ncclCommGetAsyncError") && TAKE(give_up, "ncclCommAbort") &&
+               TAKE(init_rank, "ncclCommInitRankConfig") && TAKE(send, "ncclSend") &&
+               TAKE(recv, "ncclRecv") && TAKE(group_start, "ncclGroupStart") &&
+               TAKE(group_end, "ncclGroupEnd") && TAKE(async_error, "ncclCommGetAsyncError") &&
+               TAKE(give_up, "ncclCommAbort") && TAKE(finalize, "ncclCommFinalize") &&
                TAKE(destroy, "ncclCommDestroy") && TAKE(error_text, "ncclGetErrorString");
-    if (!all) missing = "libnccl.so.2 is too old: point-to-point messages need NCCL 2.7 or later";
+    if (!all) missing = "libnccl.so.2 is too old: calls that do not block need NCCL 2.14 or later";
     return all;
 }
 
@@ -76,19 +97,128 @@ static ff_status check(int rc, const char *what)
     return ff_fail(FF_E_COMM, "NCCL: %s failed: %s; NCCL_DEBUG=INFO tells more", what, lib.error_text(rc));
 }
 
-ff_status ff_nccl_create(ff_comm *comm, ff_nccl **out)
+/* Kernels in flight end; nobody is waited for. */
+static ff_status give_up(ff_nccl *n, ff_status st)
+{
+    if (n->comm != NULL) (void)lib.give_up(n->comm);
+    n->comm = NULL;
+    ff_comm_limit(n->ranks, FF_NCCL_GRACE_S);
+    return st;
+}
+
+static ff_status too_late(const ff_nccl *n, double waited_s)
+{
+    return ff_fail(
+        FF_E_COMM,
+        "NCCL: rank %d: an exchange is not over after %.0f s (run.deadline); another rank is lost, "
+        "or much slower",
+        n->ranks->rank, waited_s);
+}
+
+static void pause_after(double waited_s)
+{
+    if (waited_s > 1e-3) (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+/* Until NCCL's own work for the calls made so far is done (connections are made at the first message between two ranks);
+ * what they enqueue on streams stands there then. */
+static ff_status settle(ff_nccl *n, double deadline_s, const char *what)
+{
+    int state = NCCL_IN_PROGRESS;
+    for (double t0 = ff_now_s(), waited = 0;; waited = ff_now_s() - t0) {
+        FF_TRY(check(lib.async_error(n->comm, &state), "ncclCommGetAsyncError"));
+        if (state != NCCL_IN_PROGRESS) return check(state, what);
+        if (deadline_s > 0 && waited > deadline_s) return too_late(n, waited);
+        pause_after(waited);
+    }
+}
+
+/* ---- the row ---- */
+
+static ff_status post(const ff_nccl *n, const ff_msg *msg, int n_msg, bool send, void *stream)
+{
+    for (int i = 0; i < n_msg; i++) {
+        if (msg[i].bytes == 0) continue;
+        FF_TRY(send ? check(lib.send(msg[i].buf, msg[i].bytes, NCCL_UINT8, msg[i].peer, n->comm, stream),
+                            "ncclSend")
+                    : check(lib.recv(msg[i].buf, msg[i].bytes, NCCL_UINT8, msg[i].peer, n->comm, stream),
+                            "ncclRecv"));
+    }
+    return FF_OK;
+}
+
+static ff_status gone(void)
+{
+    return ff_fail(FF_E_COMM, "NCCL: the communicator has been given up");
+}
+
+static ff_status exchange(void *ctx, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,
+                          void *stream)
+{
+    ff_nccl *n = ctx;
+    if (n->comm == NULL) return gone();
+    if (n->sleep_in > 0 && --n->sleep_in == 0)
+        (void)nanosleep(&(struct timespec){.tv_sec = (time_t)n->sleep_s}, NULL);
+    if (n_send + n_recv == 0) return FF_OK;
+    ff_status st = check(lib.group_start(), "ncclGroupStart");
+    if (st == FF_OK) {
+        st = post(n, send, n_send, true, stream);
+        if (st == FF_OK) st = post(n, recv, n_recv, false, stream);
+        ff_status ended = check(lib.group_end(), "ncclGroupEnd");
+        if (st == FF_OK) st = ended;
+    }
+    if (st == FF_OK) st = settle(n, n->deadline_s, "an exchange");
+    return st == FF_OK ? FF_OK : give_up(n, st);
+}
+
+static ff_status check_row(void *ctx, double waited_s)
+{
+    ff_nccl *n = ctx;
+    int state = NCCL_SUCCESS;
+    if (n->comm == NULL) return gone();
+    ff_status st = check(lib.async_error(n->comm, &state), "ncclCommGetAsyncError");
+    if (st == FF_OK) st = check(state, "an exchange");
+    if (st == FF_OK && n->deadline_s > 0 && waited_s > n->deadline_s) st = too_late(n, waited_s);
+    return st == FF_OK ? FF_OK : give_up(n, st);
+}
+
+const ff_device_comm *ff_nccl_row(const ff_nccl *n)
+{
+    return &n->row;
+}
+
+void ff_nccl_set_deadline(ff_nccl *n, double deadline_s)
+{
+    n->deadline_s = deadline_s;
+}
+
+void ff_nccl_sleep_before(ff_nccl *n, int64_t exchange_no, double seconds)
+{
+    n->sleep_in = exchange_no;
+    n->sleep_s = seconds;
+}
+
+/* ---- life ---- */
+
+ff_status ff_nccl_create(ff_comm *comm, double deadline_s, ff_nccl **out)
 {
     ff_status st = FF_OK;
     nccl_id id = {{0}};
+    nccl_config config = NCCL_CONFIG;
     ff_nccl *n = NULL;
     *out = NULL;
+    ff_comm_limit(comm, HUGE_VAL); /* so that a rank that gives up meets the others */
     if (!open_library())
         st = ff_fail(FF_E_UNSUPPORTED, "NCCL: %s; --transport mpi works without it", missing);
     if (st == FF_OK && comm->rank == 0) st = check(lib.get_id(&id), "ncclGetUniqueId");
     FF_TRY(ff_agree(comm, st));
     FF_TRY(FF_NEW0_ALL(comm, n, 1));
+    *n = (ff_nccl){.ranks = comm, .deadline_s = deadline_s};
+    n->row = (ff_device_comm){"nccl", n, comm, exchange, check_row};
     FF_GO(ff_comm_bcast(comm, &id, sizeof id, 0));
-    FF_GO(ff_agree(comm, check(lib.init_rank(&n->comm, comm->size, id, comm->rank), "ncclCommInitRank")));
+    st = check(lib.init_rank(&n->comm, comm->size, id, comm->rank, &config), "ncclCommInitRankConfig");
+    if (st == FF_OK) st = settle(n, deadline_s, "connecting the GPUs");
+    FF_GO(ff_agree(comm, st));
     *out = n;
     n = NULL;
 done:
@@ -99,39 +229,12 @@ done:
 
 void ff_nccl_destroy(ff_nccl **np)
 {
-    if (*np == NULL) return;
-    if ((*np)->comm != NULL) (void)lib.destroy((*np)->comm);
+    ff_nccl *n = *np;
+    if (n == NULL) return;
+    if (n->comm != NULL) {
+        bool ended = !ff_comm_lost(n->ranks) && check(lib.finalize(n->comm), "ncclCommFinalize") == FF_OK &&
+                     settle(n, FF_NCCL_GRACE_S, "ncclCommFinalize") == FF_OK;
+        (void)(ended ? lib.destroy(n->comm) : lib.give_up(n->comm));
+    }
     FF_FREE(*np);
-}
-
-ff_status ff_nccl_exchange(ff_nccl *n, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,
-                           void *stream)
-{
-    if (n->comm == NULL) return ff_fail(FF_E_COMM, "NCCL: the communicator has been given up");
-    FF_TRY(check(lib.group_start(), "ncclGroupStart"));
-    ff_status st = FF_OK;
-    for (int i = 0; i < n_send && st == FF_OK; i++)
-        if (send[i].bytes > 0)
-            st = check(lib.send(send[i].buf, send[i].bytes, NCCL_UINT8, send[i].peer, n->comm, stream),
-                       "ncclSend");
-    for (int i = 0; i < n_recv && st == FF_OK; i++)
-        if (recv[i].bytes > 0)
-            st = check(lib.recv(recv[i].buf, recv[i].bytes, NCCL_UINT8, recv[i].peer, n->comm, stream),
-                       "ncclRecv");
-    ff_status ended = check(lib.group_end(), "ncclGroupEnd");
-    return st != FF_OK ? st : ended;
-}
-
-ff_status ff_nccl_check(ff_nccl *n)
-{
-    int state = NCCL_SUCCESS;
-    if (n->comm == NULL) return ff_fail(FF_E_COMM, "NCCL: the communicator has been given up");
-    FF_TRY(check(lib.async_error(n->comm, &state), "ncclCommGetAsyncError"));
-    return check(state, "an exchange");
-}
-
-void ff_nccl_abort(ff_nccl *n)
-{
-    if (n->comm != NULL) (void)lib.give_up(n->comm);
-    n->comm = NULL;
 }

@@ -4,26 +4,28 @@
 #define FF_NCCL_H
 
 #include "ff_comm.h"
+#include "ff_resident.h"
 
 typedef struct ff_nccl ff_nccl;
 
 /* "2.28.3", or NULL with *why set where the library is missing or lacks a function. Local */
 const char *ff_nccl_version(const char **why);
 
-/* One NCCL rank for each rank of comm, on the CUDA device current on each; every rank needs a GPU of its own.
- * Errors: FF_E_UNSUPPORTED no library; FF_E_COMM NCCL's own message.                                     Collective */
-ff_status ff_nccl_create(ff_comm *comm, ff_nccl **out);
-void ff_nccl_destroy(ff_nccl **n);
+/* One NCCL rank for each rank of comm, on the CUDA device current on each; every rank needs a GPU of its own. Calls do
+ * not block (NCCL's nonblocking communicators), so that every wait has a deadline.
+ *   deadline_s  how long a set-up or an exchange may last, 0: for ever
+ * Errors: FF_E_UNSUPPORTED no library; FF_E_COMM NCCL's own message, the deadline is over.                Collective */
+ff_status ff_nccl_create(ff_comm *comm, double deadline_s, ff_nccl **out);
+void ff_nccl_destroy(ff_nccl **n); /* NULL inside is fine */
 
-/* Enqueues one group of messages on a CUDA stream (cudaStream_t): buffers are device memory, messages of no bytes are
- * skipped on both sides, at most one message a peer and direction.           Collective (no rank waits for another here)
- * Errors: FF_E_COMM. */
-ff_status ff_nccl_exchange(ff_nccl *n, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,
-                           void *stream);
+/* The row for evaluations (ff_pair_backend.device_comm), valid as long as n. A failure gives the NCCL communicator up,
+ * and from then on agreements of comm last FF_NCCL_GRACE_S at most: ranks that cannot come must not hold the others. */
+enum { FF_NCCL_GRACE_S = 10 };
+const ff_device_comm *ff_nccl_row(const ff_nccl *n);
 
-/* FF_E_COMM if the communicator has failed in the meantime (a lost rank, the network). Local */
-ff_status ff_nccl_check(ff_nccl *n);
-/* Gives the communicator up without waiting for anybody: kernels in flight end. Local */
-void ff_nccl_abort(ff_nccl *n);
+void ff_nccl_set_deadline(ff_nccl *n, double deadline_s);
+
+/* For tests: before the n-th exchange from now (1 = next) this rank sleeps. Local */
+void ff_nccl_sleep_before(ff_nccl *n, int64_t exchange, double seconds);
 
 #endif

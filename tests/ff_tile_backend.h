@@ -129,6 +129,7 @@ static inline int64_t tb_peak(void *impl)
 }
 
 static const ff_pair_backend ff_tile_backend = {
-    "tiles", NULL, tb_net_create, tb_net_destroy, tb_job_create, tb_job_destroy, tb_job_run, tb_peak, NULL};
+    "tiles", NULL, tb_net_create, tb_net_destroy, tb_job_create, tb_job_destroy, tb_job_run, tb_peak, NULL,
+    NULL,    0};
 
 #endif

@@ -5,11 +5,12 @@
 #include "ff_app.h"
 #include "ff_pair_backend.h"
 
-/* *out is NULL for the CPU. auto: a GPU if there is one and the precision is not f64, else the CPU; one line says
- * what was chosen, with the GPU of each rank. Owned by the caller.
- * Errors: FF_E_UNSUPPORTED cuda without a GPU or without CUDA in the build, tf32 and bf16 on the CPU.  Collective */
-ff_status app_backend_create(const ff_app *app, ff_pair_backend **out);
-void app_backend_destroy(ff_pair_backend **b);
+/* Sets app->backend, NULL for the CPU, and app->nccl, NULL where payload goes through MPI. auto: a GPU if there is one and
+ * the precision is not f64, else the CPU; lines say what was chosen, with the GPU of each rank and the transport.
+ * Errors: FF_E_UNSUPPORTED cuda without a GPU or without CUDA in the build, tf32 and bf16 on the CPU, run.transport =
+ * nccl where it cannot be.                                                                           Collective */
+ff_status app_backend_create(ff_app *app);
+void app_backend_destroy(ff_app *app);
 
 /* This rank's GPU by run.backend alone, for what evaluates in any precision; -1: the CPU. auto: a GPU where every rank
  * sees one. Errors: FF_E_UNSUPPORTED cuda without a GPU or without CUDA in the build.                  Collective */

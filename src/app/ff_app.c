@@ -7,6 +7,7 @@
 #include "ff_io.h"
 
 #ifdef FF_HAVE_MPI
+#include "ff_mpi_comm.h"
 #include "ff_mpi_info.h"
 #include "ff_mpi_io.h"
 #endif
@@ -126,14 +127,6 @@ static ff_status read_options(ff_app *app, int n_args, char *const *args)
     return check_files(app);
 }
 
-/* What this build cannot do. */
-static ff_status check_build(const ff_config *c)
-{
-    if (strcmp(ff_config_string(c, "run.transport"), "nccl") == 0)
-        return ff_fail(FF_E_UNSUPPORTED, "run.transport = nccl: this build has no NCCL; use mpi or auto");
-    return FF_OK;
-}
-
 static const char *json_path(const ff_app *app)
 {
     if (app->verb->text.bit == FF_VERB_INFO) return ff_config_bool(app->config, "info.json") ? "-" : NULL;
@@ -165,7 +158,6 @@ static ff_status apply_common(const ff_app *app)
         if (strcmp(json_path(app), "-") == 0) ff_log_set_level(FF_LOG_WARN);
         FF_TRY(ff_app_may_write(app, json_path(app)));
     }
-    FF_TRY(check_build(c));
     if (ff_config_int(c, "run.threads") > 0) omp_set_num_threads((int)ff_config_int(c, "run.threads"));
     ff_mem_set_budget((size_t)ff_config_int(c, "run.memory"));
     return FF_OK;
@@ -306,8 +298,8 @@ static ff_status run_verb(ff_app *app)
 {
     FF_TRY(ff_agree(app->comm, apply_common(app)));
     if (app->verb->figures || ff_config_given(app->config, "run.backend") ||
-        ff_config_given(app->config, "run.precision"))
-        FF_TRY(ff_agree(app->comm, app_backend_create(app, &app->backend)));
+        ff_config_given(app->config, "run.precision") || ff_config_given(app->config, "run.transport"))
+        FF_TRY(ff_agree(app->comm, app_backend_create(app)));
     header(app);
     FF_TRY(ff_agree(app->comm, app->verb->run(app)));
     ff_phase_end();
@@ -331,10 +323,20 @@ static ff_status run(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_arg
     ff_status st = ff_agree(comm, ff_config_create(app.verb->text.bit, &app.config));
     if (st == FF_OK) st = ff_agree(comm, read_options(&app, n_args - 2, args + 2));
     if (st == FF_OK) st = ff_config_want_help(app.config) ? help(verbs, n_verbs, name) : run_verb(&app);
-    app_backend_destroy(&app.backend);
+    app_backend_destroy(&app);
     ff_config_destroy(&app.config);
     ff_json_free(&app.json);
     return st;
+}
+
+/* Of ranks that have lost the others, one tells. */
+static bool speaks(ff_comm *comm)
+{
+#ifdef FF_HAVE_MPI
+    return ff_mpi_comm_speaks(comm);
+#else
+    return ff_comm_rank(comm) == 0;
+#endif
 }
 
 int ff_app_main(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, char *const *args)
@@ -342,6 +344,7 @@ int ff_app_main(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, ch
     ff_log_init(ff_comm_rank(comm), FF_LOG_INFO);
     size_t before = ff_mem_blocks();
     ff_status st = run(comm, verbs, n_verbs, n_args, args);
+    if (st != FF_OK && ff_comm_lost(comm) && speaks(comm)) ff_log_init(0, FF_LOG_ERROR);
     if (st != FF_OK) ff_log(FF_LOG_ERROR, "%s", ff_error_text());
     int64_t left = (int64_t)(ff_mem_blocks() - before);
     if (st == FF_OK) {

@@ -24,6 +24,7 @@ typedef struct ff_app {
     ff_config *config;
     ff_json json; /* an open object: verbs add their figures (all ranks may; rank 0 writes it) */
     struct ff_pair_backend *backend; /* NULL: the CPU evaluates */
+    struct ff_nccl *nccl;            /* NULL: payload goes through MPI */
     double t_start_s;                /* ff_now_s() at the start of the program */
 } ff_app;
 

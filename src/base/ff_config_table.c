@@ -667,7 +667,18 @@ const ff_option ff_options[] = {
      .value = "auto",
      .choices = "auto|nccl|mpi",
      .verbs = ALL,
-     .help = "How data moves between ranks."},
+     .help = "How data moves between ranks on GPUs: NCCL between the GPUs' memories, or MPI through the "
+             "host. auto: "
+             "NCCL where every rank has a GPU of its own and libnccl.so.2 is found."},
+    {.key = "run.deadline",
+     .type = FF_OPT_DOUBLE,
+     .value = "300",
+     .range = "> 0",
+     .unit = "s",
+     .verbs = ALL,
+     .help =
+         "On GPUs: an exchange between ranks that takes longer ends the run; the time of computing is not "
+         "counted."},
     {.key = "run.threads",
      .type = FF_OPT_INT,
      .value = "0",

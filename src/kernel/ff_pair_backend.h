@@ -23,6 +23,10 @@ typedef struct ff_pair_backend {
                          const double *x, const float *raw, const float *strength, float *rows);
     int64_t (*device_peak)(void *impl); /* bytes of device memory at the peak */
     const ff_resident_ops *resident;    /* whole evaluations instead of jobs; may be NULL */
+    /* Set by who made the backend, borrowed: messages between the devices of several ranks, NULL: through the host; and
+     * how long an exchange may last, 0: for ever. */
+    const ff_device_comm *device_comm;
+    double deadline_s;
 } ff_pair_backend;
 
 #endif

@@ -7,6 +7,8 @@
 #ifndef FF_RESIDENT_H
 #define FF_RESIDENT_H
 
+#include "ff_comm.h"
+#include "ff_hd.h"
 #include "ff_lbvh.h"
 
 typedef struct ff_pair_net ff_pair_net;
@@ -26,6 +28,18 @@ typedef struct ff_resident_model {
     ff_pair_net *const *net;    /* [n_comm + 1][n_src][n_len] */
 } ff_resident_model;
 
+/* An upper node's sum: row to = row left, plus row right where that is not negative. Rows [0, n_sums) are the sums of all
+ * ranks' bottoms in ascending id, rows n_sums + k those of upper[k]. Ascending level: a row's parts are of levels below. */
+typedef struct ff_resident_up {
+    int32_t to, left, right;
+} ff_resident_up;
+
+FF_HD double ff_resident_up_value(const ff_resident_up *u, const double *rows, int64_t stride, int64_t c)
+{
+    double v = rows[u->left * stride + c];
+    return u->right < 0 ? v : v + rows[u->right * stride + c];
+}
+
 /* One cloud on this rank; borrowed during start. */
 typedef struct ff_resident_cloud {
     int64_t n;                         /* points given */
@@ -42,19 +56,61 @@ typedef struct ff_resident_cloud {
     const int32_t *upper;
     int64_t n_send, n_recv; /* source ids in the order of the messages */
     const int32_t *send, *recv;
+    int64_t n_sums, first_sum; /* bottoms of all ranks; the own ones are first_sum .. */
+    const ff_resident_up *up;  /* [n_upper] */
+    int n_level;
+    const int32_t *level_off; /* [n_level + 1] into up */
+    /* Own targets in ranges that end on block borders; late: some target reads a row that is received. */
+    int n_range;
+    const int64_t *range; /* [n_range + 1] sorted positions */
+    const uint8_t *late;  /* [n_range] */
 } ff_resident_cloud;
 
-/* The exchange, one row a transport. Buffers are host memory (pinned). Every rank makes the same calls. */
+/* Messages between device buffers, one row a library. Errors are FF_E_COMM; after one the row has given its connections
+ * up, so that nothing on the device waits for another rank any more, and only agreements may follow. */
+typedef struct ff_device_comm {
+    const char *name; /* "nccl" */
+    void *ctx;
+    const ff_comm *comm; /* the ranks it joins */
+    /* Enqueues messages as one group on a stream of the device. Several between two ranks keep their order.
+     *                                                            Collective, though a rank need not wait for another */
+    ff_status (*exchange)(void *ctx, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,
+                          void *stream);
+    /* While the host waits for what was enqueued, again and again: fails where the library knows of an error, or where
+     * waited_s is above the deadline. Local */
+    ff_status (*check)(void *ctx, double waited_s);
+} ff_device_comm;
+
+/* A list of messages; empty ones are left out on both sides. */
+typedef struct ff_resident_msgs {
+    ff_msg *send, *recv;
+    int n_send, n_recv;
+} ff_resident_msgs;
+
+/* The exchange between ranks. Every rank makes the same calls. */
 typedef struct ff_resident_comm {
     int size;
     void *ctx;
     ff_status (*agree)(void *ctx, ff_status mine); /* Collective */
-    /* own [n_bottom][m] sums of the own subtrees -> upper [n_upper][m], children left then right. Collective */
+    /* Through the host, buffers are pinned memory.
+     * own [n_bottom][m] sums of the own subtrees -> upper [n_upper][m], children left then right. Collective */
     ff_status (*upper)(void *ctx, int cloud, int m, const double *own, double *upper);
     /* Rows of the send ids to their readers, rows of the recv ids from their owners. Collective, both */
     ff_status (*begin)(void *ctx, int cloud, size_t row_bytes, void *send, void *recv);
     ff_status (*end)(void *ctx, int cloud);
+    /* Between device buffers instead, where device is not NULL. A list has room for (size - 1) n_cloud messages a
+     * direction; these add the ones of a cloud: one a peer. rows: payload; sums: all [n_sums] rows, own ones filled. Local */
+    const ff_device_comm *device;
+    void (*rows)(void *ctx, int cloud, size_t row_bytes, void *send, void *recv, ff_resident_msgs *m);
+    void (*sums)(void *ctx, int cloud, size_t row_bytes, void *all, ff_resident_msgs *m);
 } ff_resident_comm;
+
+/* What the layers since the last start exchanged, this rank: from the first message enqueued to the last one received,
+ * and of that the time in which the device had nothing else to do. */
+typedef struct ff_resident_traffic {
+    int64_t bytes_sent;
+    double t_exchange_s, t_wait_s;
+} ff_resident_traffic;
 
 typedef struct ff_resident_counts {
     int64_t near_pairs, far_evals;   /* point to point; anything with a node: each plan once */
@@ -84,6 +140,7 @@ typedef struct ff_resident_ops {
     ff_status (*counts)(ff_resident *r, ff_resident_counts *c); /* Local */
     /* Device seconds by phase since start began; returns how many. Waits for the device. */
     int (*phases)(ff_resident *r, ff_resident_phase *p, int max);
+    ff_status (*traffic)(ff_resident *r, ff_resident_traffic *t); /* After the last layer. Local */
 } ff_resident_ops;
 
 #endif

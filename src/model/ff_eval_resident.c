@@ -2,6 +2,7 @@
  * between ranks, results back to home order. */
 #include "ff_eval_int.h"
 
+#include "ff_eval_link.h"
 #include "ff_mem.h"
 #include "ff_moment.h"
 #include "ff_timer.h"
@@ -10,10 +11,8 @@
 #include <string.h>
 
 typedef struct cloud_link {
-    int32_t *bottom, *upper, *send, *recv, *row_of; /* row_of [n_nodes]: place of a node in upper, or -1 */
-    int64_t n_upper, n_send, n_recv;
-    double *x, *normal, *field, *mu; /* own order; on several ranks only */
-    ff_msg *send_msg, *recv_msg;     /* [n_peers] */
+    ff_link l;
+    double *x, *normal, *field, *mu; /* own order */
     ff_request *req;
 } cloud_link;
 
@@ -24,7 +23,7 @@ struct eval_resident {
     int64_t *madds;    /* [n_layers] of the first source's networks */
     int *slot, *n_scalar, *n_stat;
     float *weight, *bias;
-    cloud_link *link; /* [n_cloud] */
+    cloud_link *link; /* [n_cloud]; on several ranks only */
     ff_resident_counts counts;
 };
 
@@ -116,9 +115,15 @@ static ff_status make_tables(ff_eval *e)
 
 /* ---- the exchange ---- */
 
+/* The ranks meet here before an exchange: where it has a deadline, so has this. */
 static ff_status agree(void *ctx, ff_status mine)
 {
-    return ff_agree(((ff_eval *)ctx)->comm, mine);
+    const ff_eval *e = ctx;
+    double deadline_s = e->opts.backend->deadline_s;
+    if (deadline_s > 0) ff_comm_limit(e->comm, deadline_s);
+    ff_status st = ff_agree(e->comm, mine);
+    if (deadline_s > 0 && !ff_comm_lost(e->comm)) ff_comm_limit(e->comm, HUGE_VAL);
+    return st;
 }
 
 typedef struct upper_ctx {
@@ -136,29 +141,25 @@ static void upper_node(void *ctx, int32_t i, const double *sum)
 static ff_status upper(void *ctx, int cloud, int m, const double *own, double *rows)
 {
     const ff_eval *e = ctx;
-    upper_ctx u = {e->res->link[cloud].row_of, rows, m};
+    upper_ctx u = {e->res->link[cloud].l.row_of, rows, m};
     ff_moment_ops ops = {m, NULL, upper_node, &u};
     return ff_moment_upper(e->let[cloud], &ops, own);
 }
 
-static void set_messages(const ff_let *let, const int64_t *node_off, const int64_t *point_off,
-                         size_t row_bytes, char *buf, ff_msg *msg)
+/* Messages of a cloud's rows; without the empty ones. */
+static ff_resident_msgs row_messages(const cloud_link *l, size_t row_bytes, void *send, void *recv)
 {
-    for (int p = 0; p < let->n_peers; p++) {
-        size_t from = (size_t)(node_off[p] + point_off[p]), to = (size_t)(node_off[p + 1] + point_off[p + 1]);
-        msg[p] = (ff_msg){let->peer[p], buf + from * row_bytes, (to - from) * row_bytes};
-    }
+    ff_resident_msgs m = {l->l.send_msg, l->l.recv_msg, 0, 0};
+    ff_link_rows(&l->l, row_bytes, send, recv, &m);
+    return m;
 }
 
 static ff_status begin(void *ctx, int cloud, size_t row_bytes, void *send, void *recv)
 {
     ff_eval *e = ctx;
-    const ff_let *let = e->let[cloud];
     cloud_link *l = &e->res->link[cloud];
-    set_messages(let, let->send_node_off, let->send_point_off, row_bytes, send, l->send_msg);
-    set_messages(let, let->recv_node_off, let->recv_point_off, row_bytes, recv, l->recv_msg);
-    e->stats.bytes_sent += l->n_send * (int64_t)row_bytes;
-    return let->transport->begin(e->comm, l->send_msg, let->n_peers, l->recv_msg, let->n_peers, &l->req);
+    ff_resident_msgs m = row_messages(l, row_bytes, send, recv);
+    return e->let[cloud]->transport->begin(e->comm, m.send, m.n_send, m.recv, m.n_recv, &l->req);
 }
 
 static ff_status end(void *ctx, int cloud)
@@ -167,74 +168,26 @@ static ff_status end(void *ctx, int cloud)
     return e->let[cloud]->transport->end(e->comm, &e->res->link[cloud].req);
 }
 
+static void rows_of(void *ctx, int cloud, size_t row_bytes, void *send, void *recv, ff_resident_msgs *m)
+{
+    ff_link_rows(&((const ff_eval *)ctx)->res->link[cloud].l, row_bytes, send, recv, m);
+}
+
+static void sums_of(void *ctx, int cloud, size_t row_bytes, void *all, ff_resident_msgs *m)
+{
+    ff_link_sums(&((const ff_eval *)ctx)->res->link[cloud].l, row_bytes, all, m);
+}
+
 /* ---- what a cloud brings ---- */
 
 static void link_free(cloud_link *l)
 {
-    ff_free(l->bottom);
-    ff_free(l->upper);
-    ff_free(l->send);
-    ff_free(l->recv);
-    ff_free(l->row_of);
+    ff_link_free(&l->l);
     ff_free(l->x);
     ff_free(l->normal);
     ff_free(l->field);
     ff_free(l->mu);
-    ff_free(l->send_msg);
-    ff_free(l->recv_msg);
-    *l = (cloud_link){0};
-}
-
-/* Source ids of a peer's message after the other: nodes, then points. */
-static ff_status id_list(const ff_let *let, const int64_t *node_off, const int32_t *node,
-                         const int64_t *point_off, const int32_t *point, int32_t **out, int64_t *n)
-{
-    *n = 0;
-    FF_TRY(FF_NEW(*out, let->n_peers > 0 ? node_off[let->n_peers] + point_off[let->n_peers] + 1 : 1));
-    for (int p = 0; p < let->n_peers; p++) {
-        for (int64_t k = node_off[p]; k < node_off[p + 1]; k++) (*out)[(*n)++] = let->tree->n_held + node[k];
-        for (int64_t k = point_off[p]; k < point_off[p + 1]; k++) (*out)[(*n)++] = point[k];
-    }
-    return FF_OK;
-}
-
-/* Nodes whose sums are combined from all ranks: other ranks' bottoms and the nodes above bottoms. */
-static ff_status upper_list(const ff_let *let, cloud_link *l)
-{
-    int64_t next = 0;
-    const ff_tree *t = let->tree;
-    FF_TRY(FF_NEW(l->row_of, t->n_nodes + 1));
-    FF_TRY(FF_NEW(l->upper, 2 * let->n_bottom + 1));
-    for (int32_t i = 0; i < t->n_nodes; i++) l->row_of[i] = -1;
-    for (int32_t i = 0; i < t->n_nodes; i++) { /* preorder: what lies inside a bottom follows it */
-        if (next == let->n_bottom) break;
-        bool bottom = let->bottom_node[next] == i;
-        bool own = next >= let->own_bottom_begin && next < let->own_bottom_end;
-        if (!bottom || !own) {
-            l->row_of[i] = (int32_t)l->n_upper;
-            l->upper[l->n_upper++] = i;
-        }
-        if (!bottom) continue;
-        int64_t past = t->start[i] + t->count[i];
-        while (i + 1 < t->n_nodes && t->start[i + 1] < past) i++;
-        next++;
-    }
-    return FF_OK;
-}
-
-static ff_status link_lists(const ff_let *let, bool source, cloud_link *l)
-{
-    int64_t n_own = let->own_bottom_end - let->own_bottom_begin;
-    FF_TRY(FF_NEW(l->bottom, n_own + 1));
-    for (int64_t b = 0; b < n_own; b++) l->bottom[b] = let->bottom_node[let->own_bottom_begin + b];
-    FF_TRY(upper_list(let, l));
-    if (!source) return FF_OK;
-    FF_TRY(id_list(let, let->send_node_off, let->send_node, let->send_point_off, let->send_point, &l->send,
-                   &l->n_send));
-    FF_TRY(id_list(let, let->recv_node_off, let->recv_node, let->recv_point_off, let->recv_point, &l->recv,
-                   &l->n_recv));
-    FF_TRY(FF_NEW(l->send_msg, let->n_peers + 1));
-    return FF_NEW(l->recv_msg, let->n_peers + 1);
+    *l = (cloud_link){.req = NULL};
 }
 
 /* Inputs of cloud i in own order. */
@@ -245,7 +198,8 @@ static ff_status to_own(ff_eval *e, int i, cloud_link *l)
     int64_t n = cloud->n_own, dim = e->dim;
     int64_t n_field = source ? e->res->n_stat[i] - dim : 0;
     const ff_source *src = source ? &e->c->source[i] : NULL;
-    ff_status st = link_lists(e->let[i], source, l);
+    const eval_set *set = &e->set[i];
+    ff_status st = ff_link_make(e->let[i], source, set->task, set->remote, set->n_tasks, &l->l);
     if (st == FF_OK) st = FF_NEW(l->x, n * dim + 1);
     if (st == FF_OK) st = FF_NEW(l->normal, n * dim + 1);
     if (st == FF_OK) st = FF_NEW(l->field, n * n_field + 1);
@@ -269,25 +223,11 @@ static ff_resident_cloud given_home(const ff_eval *e, int i)
 
 static ff_resident_cloud given_own(const ff_eval *e, int i)
 {
-    const ff_let *let = e->let[i];
-    const ff_cloud *cloud = e->cloud[i];
     const cloud_link *l = &e->res->link[i];
-    return (ff_resident_cloud){.n = cloud->n_own,
-                               .x = l->x,
-                               .normal = l->normal,
-                               .field = l->field,
-                               .mu = l->mu,
-                               .tree = let->tree,
-                               .own_first = let->own_first,
-                               .own_begin = cloud->cut[cloud->comm->rank],
-                               .n_bottom = let->own_bottom_end - let->own_bottom_begin,
-                               .bottom = l->bottom,
-                               .n_upper = l->n_upper,
-                               .upper = l->upper,
-                               .n_send = l->n_send,
-                               .n_recv = l->n_recv,
-                               .send = l->send,
-                               .recv = l->recv};
+    ff_resident_cloud c = {
+        .n = e->cloud[i]->n_own, .x = l->x, .normal = l->normal, .field = l->field, .mu = l->mu};
+    ff_link_give(&l->l, &c);
+    return c;
 }
 
 /* ---- calls from ff_eval.c ---- */
@@ -298,7 +238,9 @@ static ff_status create(ff_eval *e)
     FF_TRY(FF_NEW0(e->res, 1));
     FF_TRY(make_nets(e));
     FF_TRY(make_tables(e));
-    ff_resident_comm comm = {e->comm->size, e, agree, upper, begin, end};
+    const ff_device_comm *device = e->opts.backend->device_comm;
+    if (device != NULL && device->comm != e->comm) device = NULL; /* it joins other ranks */
+    ff_resident_comm comm = {e->comm->size, e, agree, upper, begin, end, device, rows_of, sums_of};
     return ops->create(e->opts.backend->impl, &e->res->m, &comm, &e->res->r);
 }
 
@@ -386,6 +328,16 @@ static ff_status fields(ff_eval *e, double *out)
     return st;
 }
 
+static ff_status take_traffic(ff_eval *e)
+{
+    ff_resident_traffic t;
+    FF_TRY(e->opts.backend->resident->traffic(e->res->r, &t));
+    e->stats.bytes_sent = t.bytes_sent;
+    e->stats.t_exchange_s = t.t_exchange_s;
+    e->stats.t_wait_s = t.t_wait_s;
+    return FF_OK;
+}
+
 ff_status ff_eval_resident_run(ff_eval *e, double *out)
 {
     ff_status st = FF_OK;
@@ -399,6 +351,7 @@ ff_status ff_eval_resident_run(ff_eval *e, double *out)
             if (k == n_comm ? i == e->target : i < e->n_src) FF_GO(show(e, k, i));
     }
     FF_GO(fields(e, out));
+    if (e->comm->size > 1) FF_GO(ff_agree(e->comm, take_traffic(e)));
     FF_GO(ff_agree(e->comm, e->res->counts.final_evals == 0 ? take_counts(e) : FF_OK));
     e->stats.pairs = e->stats.dist.work;
     for (int k = 0; k <= n_comm; k++)

@@ -1,0 +1,25 @@
+#include "app_transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void reason(const app_gpu_facts *f, char *why, size_t n)
+{
+    if (f->rank_a >= 0)
+        (void)snprintf(why, n, "ranks %d and %d are on one GPU, and NCCL needs a GPU for each rank",
+                       f->rank_a, f->rank_b);
+    else if (f->no_nccl >= 0)
+        (void)snprintf(why, n, "rank %d: %s", f->no_nccl, f->why_no_nccl);
+}
+
+ff_status app_transport_choose(const char *wanted, const app_gpu_facts *f, bool *nccl, char *why, size_t n)
+{
+    *nccl = false;
+    why[0] = 0;
+    if (f->n_ranks == 1 || strcmp(wanted, "mpi") == 0) return FF_OK;
+    reason(f, why, n);
+    *nccl = why[0] == 0;
+    if (!*nccl && strcmp(wanted, "nccl") == 0)
+        return ff_fail(FF_E_UNSUPPORTED, "run.transport = nccl: %s; or use --transport mpi", why);
+    return FF_OK;
+}

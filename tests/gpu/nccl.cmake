@@ -1,0 +1,26 @@
+# Label nccl: ranks with a GPU each (FF_CUDA and FF_MPI). Where there are fewer than two GPUs they end with code 77.
+add_executable(gpu_nccl ${CMAKE_CURRENT_SOURCE_DIR}/gpu/nccl_ranks.c)
+target_include_directories(gpu_nccl PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/mpi)
+target_link_libraries(gpu_nccl PRIVATE ff_testlib ff_mpi ff_cuda)
+add_dependencies(gpu_tests gpu_nccl)
+foreach(mode equal refused)
+  add_test(NAME nccl.${mode}.n2
+           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2 $<TARGET_FILE:gpu_nccl> ${mode}
+           WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  set_tests_properties(nccl.${mode}.n2 PROPERTIES LABELS nccl TIMEOUT 120 SKIP_RETURN_CODE 77 RUN_SERIAL ON
+    ENVIRONMENT "OMP_NUM_THREADS=4;${ff_mpi_env}")
+endforeach()
+add_test(NAME nccl.host.n3
+         COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 3 --oversubscribe $<TARGET_FILE:gpu_nccl> host
+         WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+set_tests_properties(nccl.host.n3 PROPERTIES LABELS nccl TIMEOUT 120 SKIP_RETURN_CODE 77 RUN_SERIAL ON
+  ENVIRONMENT "OMP_NUM_THREADS=4;${ff_mpi_env}")
+# A rank that is lost: the others say so in one line and end the job.
+foreach(mode late absent)
+  add_test(NAME nccl.${mode}.n2
+           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} 2 $<TARGET_FILE:gpu_nccl> ${mode}
+           WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  set_tests_properties(nccl.${mode}.n2 PROPERTIES LABELS nccl TIMEOUT 60 SKIP_REGULAR_EXPRESSION "skipped:"
+    PASS_REGULAR_EXPRESSION "lost after [0-9.]+ s: " RUN_SERIAL ON
+    ENVIRONMENT "OMP_NUM_THREADS=4;${ff_mpi_env}")
+endforeach()
