@@ -1,4 +1,5 @@
-"""Python over farfield's C library (libfarfield.so): farfield.scatter, a PyTorch operator."""
+"""Python over farfield's C library (libfarfield.so): farfield.sum, sums of analytic kernels over NumPy
+arrays; farfield.scatter, a PyTorch operator."""
 from ._lib import Error, load
 
 __all__ = ["Error", "load"]

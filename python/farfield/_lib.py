@@ -27,6 +27,35 @@ class ScatterGrad(ctypes.Structure):
                 ("spin_l1", ctypes.c_void_p), ("gate", ctypes.c_void_p), ("inv_sqrt_deg", ctypes.c_void_p)]
 
 
+class SumOpts(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("kernel", ctypes.c_int), ("parameter", ctypes.c_double),
+                ("dipole", ctypes.c_bool), ("dim", ctypes.c_int), ("n_densities", ctypes.c_int),
+                ("gradient", ctypes.c_bool), ("adjoint", ctypes.c_bool), ("single", ctypes.c_bool),
+                ("rtol", ctypes.c_double), ("theta", ctypes.c_double), ("order", ctypes.c_int),
+                ("leaf_size", ctypes.c_int)]
+
+
+class SumInfo(ctypes.Structure):
+    _fields_ = [("theta", ctypes.c_double), ("order", ctypes.c_int), ("leaf_size", ctypes.c_int),
+                ("n_targets", ctypes.c_int64), ("n_sources", ctypes.c_int64), ("direct_pairs", ctypes.c_int64),
+                ("far_pairs", ctypes.c_int64), ("proxies", ctypes.c_int64)]
+
+
+class SumError(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_double) for name in ("median", "p95", "p99", "max")]
+
+
+def _declare_sum(lib):
+    p, i64 = ctypes.c_void_p, ctypes.c_int64
+    lib.ff_sum_create.argtypes = [p, i64, p, i64, ctypes.POINTER(SumOpts), ctypes.POINTER(p)]
+    lib.ff_sum_destroy.argtypes, lib.ff_sum_destroy.restype = [ctypes.POINTER(p)], None
+    lib.ff_sum_n_in.argtypes = lib.ff_sum_n_out.argtypes = [p]
+    lib.ff_sum_apply.argtypes = lib.ff_sum_adjoint.argtypes = [p] * 4
+    lib.ff_sum_adjoint_points.argtypes = [p] * 5
+    lib.ff_sum_get_info.argtypes, lib.ff_sum_get_info.restype = [p, ctypes.POINTER(SumInfo)], None
+    lib.ff_sum_check.argtypes = [p] * 4 + [i64] + [ctypes.POINTER(SumError)] * 2
+
+
 def _declare(lib):
     p, i64 = ctypes.c_void_p, ctypes.c_int64
     lib.ff_error_text.restype = ctypes.c_char_p
@@ -41,6 +70,7 @@ def _declare(lib):
     for real in ("f32", "f64"):
         getattr(lib, "ff_scatter_forward_" + real).argtypes = [p, shape, given, ctypes.c_int, p]
         getattr(lib, "ff_scatter_backward_" + real).argtypes = [p, shape, given, ctypes.c_int, p, grad]
+    _declare_sum(lib)
 
 
 def _places():
