@@ -108,6 +108,33 @@ typedef struct ff_sum_error {
 FF_API ff_status ff_sum_check(ff_sum *s, const double *density, const double *value, const double *gradient,
                               int64_t n, ff_sum_error *of_value, ff_sum_error *of_gradient);
 
+/* ---- on one GPU ---------------------------------------------------------------------------------------------------
+ * The same sums from and to device memory, by kernels on a stream (a cudaStream_t; NULL: the default one). The same bits
+ * for each call on the same kind of GPU. Builds without CUDA return FF_E_UNSUPPORTED. What differs from above:
+ *   theta      0: all pairs, the only value so far
+ *   leaf_size  is 32
+ *   single     coordinates are rounded to 2^-31 of the width of all points */
+typedef struct ff_sum_cuda ff_sum_cuda;
+
+/* As ff_sum_create; d_targets and d_sources are not needed afterwards. Waits for the stream once.          Local */
+FF_API ff_status ff_sum_cuda_create(const double *d_targets, int64_t n_targets, const double *d_sources,
+                                    int64_t n_sources, const ff_sum_opts *opts, void *stream,
+                                    ff_sum_cuda **out);
+FF_API void ff_sum_cuda_destroy(ff_sum_cuda **s); /* NULL is fine. Local */
+
+/* As ff_sum_apply, but only queued: a density that is not finite makes values that are not.                 Local */
+FF_API ff_status ff_sum_cuda_apply(ff_sum_cuda *s, const double *d_density, double *d_value,
+                                   double *d_gradient);
+
+FF_API void ff_sum_cuda_get_info(const ff_sum_cuda *s, ff_sum_info *out); /* Local */
+
+/* As ff_sum_check, against direct float64 sums on the GPU; l2 [2]: norm of the differences over that of the exact
+ * values, of the values and the gradients. d_targets and d_sources as they were given to create. Waits.      Local */
+FF_API ff_status ff_sum_cuda_check(ff_sum_cuda *s, const double *d_targets, const double *d_sources,
+                                   const double *d_density, const double *d_value, const double *d_gradient,
+                                   int64_t n, ff_sum_error *of_value, ff_sum_error *of_gradient,
+                                   double l2[2]);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,8 +3,8 @@
 
 #include "ff_generate.h"
 #include "ff_mesh_dist.h"
-#include "ff_rng.h"
 #include "ff_sum_tile.h"
+#include "sum_gpu.h"
 
 #include <math.h>
 #include <omp.h>
@@ -40,25 +40,57 @@ static ff_status make(sum_verb *m)
     const int64_t begin = ff_share_begin(m->n_points, comm->rank, comm->size);
     m->n_home = ff_share_begin(m->n_points, comm->rank + 1, comm->size) - begin;
     FF_TRY(FF_NEW(m->x, 3 * m->n_home + 1));
-    FF_TRY(FF_NEW(m->density, m->n_home * n_in + 1));
+    FF_TRY(sum_make_density(m, n_in));
     FF_TRY(FF_NEW(m->value, m->n_home * n_out + 1));
     if (m->o.gradient) FF_TRY(FF_NEW(m->gradient, m->n_home * n_out * m->o.dim + 1));
-    for (int64_t i = 0; i < m->n_home * n_in; i++)
-        m->density[i] = 2 * ff_rng_uniform(seed, 200, (uint64_t)(begin * n_in + i)) - 1;
     return ff_generate(ff_config_has(c, "sum.generate") ? ff_config_string(c, "sum.generate") : "uniform",
                        seed, begin, m->n_home, m->o.dim, m->x);
 }
 
+static ff_status on_gpu(sum_verb *m)
+{
+    const ff_config *c = m->app->config;
+    ff_json *j = &m->app->json;
+    sum_gpu_result r;
+    FF_TRY(sum_gpu_run(m, 1000, (int)ff_config_int(c, "bench.repeat"), &r));
+    ff_info("bench sum, %s, %lld points, kernel %s, %s, one GPU: theta %g, order %d, leaf %d",
+            ff_config_has(c, "sum.generate") ? ff_config_string(c, "sum.generate") : "uniform",
+            (long long)m->n_points, ff_config_string(c, "sum.kernel"), m->o.single ? "f32" : "f64",
+            r.info.theta, r.info.order, r.info.leaf_size);
+    ff_info(
+        "  sort, tree, lists and sums: least %.3f ms, median %.3f ms; sums alone %.3f ms; %.4g direct pairs, "
+        "%.4g far pairs of nodes",
+        1e3 * r.best_s, 1e3 * r.median_s, 1e3 * r.apply_s, (double)r.info.direct_pairs,
+        (double)r.info.far_pairs);
+    if (r.info.far_pairs == 0) ff_info("  %.4g pairs a second", (double)r.info.direct_pairs / r.apply_s);
+    ff_info("  1000 targets: L2 error %.2e, gradient %.2e; p99 %.2e, max %.2e; gradient p99 %.2e, max %.2e",
+            r.l2[0], r.l2[1], r.value.p99, r.value.max, r.gradient.p99, r.gradient.max);
+    ff_json_double(j, "best_s", r.best_s);
+    ff_json_double(j, "median_s", r.median_s);
+    ff_json_double(j, "apply_s", r.apply_s);
+    ff_json_double(j, "l2", r.l2[0]);
+    ff_json_double(j, "gradient_l2", r.l2[1]);
+    ff_json_double(j, "p99", r.value.p99);
+    ff_json_double(j, "gradient_p99", r.gradient.p99);
+    ff_json_int(j, "direct_pairs", r.info.direct_pairs);
+    ff_json_int(j, "far_pairs", r.info.far_pairs);
+    return FF_OK;
+}
+
+/* Collective */
 static ff_status run(sum_verb *m)
 {
     const ff_config *c = m->app->config;
     ff_json *j = &m->app->json;
+    bool gpu = false;
     timed t, best = {HUGE_VAL, HUGE_VAL};
     ff_sum_info info;
     ff_sum_error e, g = {0, 0, 0, 0};
     ff_status st = sum_options(m->app, &m->o);
+    if (st == FF_OK) st = sum_gpu_wanted(m->app, &gpu);
     if (st == FF_OK) st = make(m);
     FF_TRY(ff_agree(m->app->comm, st));
+    if (gpu) return on_gpu(m);
     for (int64_t k = 0; k < ff_config_int(c, "bench.repeat"); k++) {
         FF_TRY(one(m, &t));
         if (t.create_s + t.apply_s < best.create_s + best.apply_s) best = t;

@@ -2,9 +2,16 @@
 
 #include "ff_result.h"
 #include "ff_sum_tile.h"
+#include "sum_gpu.h"
 
 #include <omp.h>
 #include <string.h>
+
+/* Numbers of a target's value. */
+static int sum_n_out(const sum_verb *m)
+{
+    return m->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
+}
 
 static void print_error(sum_verb *m, const char *what, const ff_sum_error *e)
 {
@@ -19,14 +26,12 @@ static void print_error(sum_verb *m, const char *what, const ff_sum_error *e)
     ff_json_close(j);
 }
 
-static void print_info(sum_verb *m)
+static void print_info(sum_verb *m, ff_sum_info i, const char *where)
 {
-    ff_sum_info i;
     ff_json *j = &m->app->json;
-    ff_sum_get_info(m->s, &i);
     ff_info("%lld sources, %lld targets, kernel %s, %s (%s): theta %g, order %d, leaf %d",
             (long long)i.n_sources, (long long)i.n_targets, ff_config_string(m->app->config, "sum.kernel"),
-            m->o.single ? "f32" : "f64", ff_sum_isa(), i.theta, i.order, i.leaf_size);
+            m->o.single ? "f32" : "f64", where, i.theta, i.order, i.leaf_size);
     ff_info("%.4g direct pairs, %.4g far pairs of nodes of %lld proxies", (double)i.direct_pairs,
             (double)i.far_pairs, (long long)i.proxies);
     ff_json_int(j, "sources", i.n_sources);
@@ -38,23 +43,28 @@ static void print_info(sum_verb *m)
     ff_json_int(j, "far_pairs", i.far_pairs);
 }
 
-/* Sampled targets; with rtol, whether it was met. Collective */
-static ff_status check(sum_verb *m)
+/* Errors of n sampled targets; with rtol, whether it was met. */
+static void print_check(sum_verb *m, int64_t n, const ff_sum_error *e, const ff_sum_error *g)
 {
-    const ff_config *c = m->app->config;
-    const int64_t n = ff_config_int(c, "sum.check");
-    ff_sum_error e, g;
-    if (n == 0) return FF_OK;
-    ff_phase_begin("check");
-    FF_TRY(ff_sum_check(m->s, m->density, m->value, m->gradient, n, &e, m->gradient != NULL ? &g : NULL));
-    print_error(m, "value", &e);
-    if (m->gradient != NULL) print_error(m, "gradient", &g);
-    const double worst = m->gradient != NULL && g.p99 > e.p99 ? g.p99 : e.p99;
+    print_error(m, "value", e);
+    if (m->gradient != NULL) print_error(m, "gradient", g);
+    const double worst = m->gradient != NULL && g->p99 > e->p99 ? g->p99 : e->p99;
     if (m->o.rtol > 0 && !(worst <= m->o.rtol))
         ff_warn("rtol = %g is not met: p99 %.2e of %lld targets; ask for less, or give --theta and --order",
                 m->o.rtol, worst, (long long)n);
     else if (m->o.rtol > 0)
         ff_info("rtol = %g is met by 99 %% of the sampled targets", m->o.rtol);
+}
+
+/* Collective */
+static ff_status check(sum_verb *m)
+{
+    const int64_t n = ff_config_int(m->app->config, "sum.check");
+    ff_sum_error e, g;
+    if (n == 0) return FF_OK;
+    ff_phase_begin("check");
+    FF_TRY(ff_sum_check(m->s, m->density, m->value, m->gradient, n, &e, m->gradient != NULL ? &g : NULL));
+    print_check(m, n, &e, &g);
     return FF_OK;
 }
 
@@ -62,7 +72,7 @@ ff_status sum_write(const sum_verb *m)
 {
     const ff_config *c = m->app->config;
     const int64_t n = m->xt != NULL ? m->n_t_home : m->n_home;
-    const int dim = m->o.dim, n_out = ff_sum_n_out(m->s);
+    const int dim = m->o.dim, n_out = sum_n_out(m);
     const double *x = m->xt != NULL ? m->xt : m->x;
     ff_text deck = {0};
     double *points = NULL;
@@ -89,26 +99,48 @@ done:
     return st;
 }
 
+static ff_status on_gpu(sum_verb *m)
+{
+    const int64_t n = ff_config_int(m->app->config, "sum.check");
+    sum_gpu_result r;
+    ff_phase_begin("sums");
+    FF_TRY(sum_gpu_run(m, n, 0, &r));
+    print_info(m, r.info, "GPU");
+    if (n > 0) print_check(m, n, &r.value, &r.gradient);
+    return FF_OK;
+}
+
+/* Collective */
+static ff_status on_cpu(sum_verb *m)
+{
+    ff_sum_info i;
+    ff_phase_begin("tree and plan");
+    FF_TRY(ff_sum_create_dist(m->app->comm, m->xt, m->n_t_home, m->x, m->n_home, &m->o, &m->s));
+    ff_sum_get_info(m->s, &i);
+    print_info(m, i, ff_sum_isa());
+    ff_phase_begin("sums");
+    FF_TRY(ff_sum_apply(m->s, m->density, m->value, m->gradient));
+    ff_phase_count("sums", "targets", (double)(m->xt != NULL ? m->n_t_home : m->n_home), 0);
+    return check(m);
+}
+
 /* Collective */
 static ff_status run(sum_verb *m)
 {
     const ff_config *c = m->app->config;
     ff_comm *comm = m->app->comm;
-    FF_TRY(ff_agree(comm, sum_options(m->app, &m->o)));
+    bool gpu = false;
+    ff_status st = sum_options(m->app, &m->o);
+    if (st == FF_OK) st = sum_gpu_wanted(m->app, &gpu);
+    FF_TRY(ff_agree(comm, st));
     if (ff_config_has(c, "output"))
         FF_TRY(ff_result_check_path(comm, ff_config_string(c, "output"), ff_config_bool(c, "write.force")));
     FF_TRY(sum_read(m));
-    ff_phase_begin("tree and plan");
-    FF_TRY(ff_sum_create_dist(comm, m->xt, m->n_t_home, m->x, m->n_home, &m->o, &m->s));
-    print_info(m);
-    const int64_t n_t = (m->xt != NULL ? m->n_t_home : m->n_home) * ff_sum_n_out(m->s);
-    ff_status st = FF_NEW(m->value, n_t + 1);
+    const int64_t n_t = (m->xt != NULL ? m->n_t_home : m->n_home) * sum_n_out(m);
+    st = FF_NEW(m->value, n_t + 1);
     if (st == FF_OK && m->o.gradient) st = FF_NEW(m->gradient, n_t * m->o.dim + 1);
     FF_TRY(ff_agree(comm, st));
-    ff_phase_begin("sums");
-    FF_TRY(ff_sum_apply(m->s, m->density, m->value, m->gradient));
-    ff_phase_count("sums", "targets", (double)(m->xt != NULL ? m->n_t_home : m->n_home), 0);
-    FF_TRY(check(m));
+    FF_TRY(gpu ? on_gpu(m) : on_cpu(m));
     return ff_config_has(c, "output") ? sum_write(m) : FF_OK;
 }
 

@@ -141,8 +141,7 @@ static void narrow(double *x, int64_t n, int dim)
 
 /* ---- densities ---- */
 
-/* By place: a pure function of seed and number. */
-static ff_status make_density(sum_verb *m, int n_in)
+ff_status sum_make_density(sum_verb *m, int n_in)
 {
     const ff_config *c = m->app->config;
     const ff_comm *comm = m->app->comm;
@@ -160,7 +159,7 @@ static ff_status read_density(sum_verb *m, int n_in)
 {
     const char *what = ff_config_string(m->app->config, "sum.density");
     int64_t n = 0, n_all = 0;
-    if (strcmp(what, "random") == 0 || strcmp(what, "ones") == 0) return make_density(m, n_in);
+    if (strcmp(what, "random") == 0 || strcmp(what, "ones") == 0) return sum_make_density(m, n_in);
     FF_TRY(read_rows(m->app, what, "/density", n_in, &n, &n_all, &m->density));
     if (n_all != m->n_points)
         return ff_fail(FF_E_INPUT, "%s: /density: %lld rows, expected one for each of %lld points", what,

@@ -23,6 +23,8 @@ typedef struct sum_verb {
 ff_status sum_options(const ff_app *app, ff_sum_opts *o);
 /* Points and densities. Collective */
 ff_status sum_read(sum_verb *m);
+/* Densities by place, random or ones: a pure function of seed and number. Local */
+ff_status sum_make_density(sum_verb *m, int n_in);
 /* Values with points. Collective */
 ff_status sum_write(const sum_verb *m);
 

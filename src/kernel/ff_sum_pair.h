@@ -6,6 +6,7 @@
  *     v_log0(x)      log(x), 0 where x = 0
  *     v_exp_any(x)   exp(x)
  *     v_nonzero(x, y)  y, 0 where x = 0
+ * and may define v_rsqrt_positive(x), 1 / sqrt(x) for x > 0
  *
  * To add a radial kernel: a constant in ff_sum_kernel, a function like those below, a case in ff_radial, a row of
  * ff_sum_kernel_rows (ff_sum_tile.c). Potential, gradient, dipoles, adjoint, tiles and expansions follow. */
@@ -13,6 +14,10 @@
 #define FF_SUM_PAIR_H
 
 #include "ff_hd.h"
+
+#ifndef v_rsqrt_positive
+#define v_rsqrt_positive v_rsqrt0
+#endif
 
 /* Numbers of a kernel, ready for the pair. */
 typedef struct ff_radial_par {
@@ -27,14 +32,19 @@ typedef struct ff_radial_value {
     vr k, g, h;
 } ff_radial_value;
 
-FF_HD ff_radial_value ff_radial_inv_r(vr r2)
+FF_HD ff_radial_value ff_radial_of_inverse(vr u)
 {
     ff_radial_value v;
-    vr u = v_rsqrt0(r2), u2 = u * u;
+    vr u2 = u * u;
     v.k = u;
     v.g = -(u * u2);
     v.h = v_set1(3) * (u * u2) * u2;
     return v;
+}
+
+FF_HD ff_radial_value ff_radial_inv_r(vr r2)
+{
+    return ff_radial_of_inverse(v_rsqrt0(r2));
 }
 
 FF_HD ff_radial_value ff_radial_power(const ff_radial_par *p, vr r2)
@@ -74,9 +84,17 @@ FF_HD ff_radial_value ff_radial_yukawa(const ff_radial_par *p, vr r2)
     return v;
 }
 
-FF_HD ff_radial_value ff_radial_plummer(const ff_radial_par *p, vr r2)
+FF_HD ff_radial_value ff_radial_plummer(vr softened_r2)
 {
-    return ff_radial_inv_r(r2 + v_set1(p->softening2));
+    return ff_radial_of_inverse(v_rsqrt_positive(softened_r2));
+}
+
+/* What a radial kernel is a function of: R^2, with Plummer softening R^2 + eps^2. */
+FF_HD vr ff_radial_argument(int kernel, const ff_radial_par *p, vr dx, vr dy, vr dz)
+{
+    vr r2 = dx * dx;
+    if (kernel == FF_SUM_PLUMMER) r2 = r2 + v_set1(p->softening2);
+    return r2 + dy * dy + dz * dz;
 }
 
 FF_HD ff_radial_value ff_radial(int kernel, const ff_radial_par *p, vr r2)
@@ -89,7 +107,7 @@ FF_HD ff_radial_value ff_radial(int kernel, const ff_radial_par *p, vr r2)
     case FF_SUM_YUKAWA:
         return ff_radial_yukawa(p, r2);
     case FF_SUM_PLUMMER:
-        return ff_radial_plummer(p, r2);
+        return ff_radial_plummer(r2);
     default:
         return ff_radial_inv_r(r2);
     }
@@ -103,7 +121,7 @@ enum { FF_SUM_CHARGE = 1, FF_SUM_DIPOLE = 2 };
 FF_HD void ff_pair_radial(int kernel, const ff_radial_par *p, unsigned in, int grad, vr dx, vr dy, vr dz,
                           const vr *s, vr *out)
 {
-    ff_radial_value v = ff_radial(kernel, p, dx * dx + dy * dy + dz * dz);
+    ff_radial_value v = ff_radial(kernel, p, ff_radial_argument(kernel, p, dx, dy, dz));
     if ((in & FF_SUM_CHARGE) != 0) {
         out[0] = out[0] + s[0] * v.k;
         if (grad) {

@@ -1,5 +1,6 @@
 #include "ff_sum_tile.h"
 
+#include "ff_status.h"
 #include "ff_sum_isa.h"
 
 #include <math.h>
@@ -55,6 +56,25 @@ void ff_sum_pair_f64(const ff_sum_spec *s, const double d[3], const double *q, d
         const ff_radial_par p = parameters(s);
         ff_pair_radial((int)s->kernel, &p, s->in, s->grad, d[0], d[1], d[2], q, out);
     }
+}
+
+ff_status ff_sum_check_kernel(const ff_sum_opts *o)
+{
+    const double p = o->parameter;
+    if ((unsigned)o->kernel > FF_SUM_STOKESLET)
+        return ff_fail(FF_E_ARG, "sum: kernel = %d, expected a constant of ff_sum_kernel", (int)o->kernel);
+    if (o->kernel == FF_SUM_POWER && !(p > 0 && p <= 64))
+        return ff_fail(FF_E_ARG, "sum: exponent k = %g, expected 0 < k <= 64", p);
+    if (o->kernel == FF_SUM_YUKAWA && !(p >= 0 && isfinite(p)))
+        return ff_fail(FF_E_ARG, "sum: kappa = %g, expected kappa >= 0", p);
+    if (o->kernel == FF_SUM_PLUMMER && !(p > 0 && isfinite(p)))
+        return ff_fail(FF_E_ARG, "sum: softening = %g, expected softening > 0", p);
+    if (o->dim != 2 && o->dim != 3) return ff_fail(FF_E_ARG, "sum: dim = %d, expected 2 or 3", o->dim);
+    if (o->kernel == FF_SUM_LOG && o->dim != 2)
+        return ff_fail(FF_E_ARG, "sum: kernel log in %d dimensions, expected 2", o->dim);
+    if (o->kernel == FF_SUM_STOKESLET && (o->dim != 3 || o->dipole))
+        return ff_fail(FF_E_ARG, "sum: the Stokeslet is for forces in 3 dimensions");
+    return FF_OK;
 }
 
 static atomic_int isa_limit = 2;

@@ -33,6 +33,9 @@ typedef struct ff_sum_args_f32 {
 void ff_sum_tile_f64(const ff_sum_spec *s, const ff_sum_args_f64 *a);
 void ff_sum_tile_f32(const ff_sum_spec *s, const ff_sum_args_f32 *a);
 
+/* Kernel, parameter and dim of the options: FF_E_ARG says what is out of range. */
+ff_status ff_sum_check_kernel(const ff_sum_opts *o);
+
 /* One pair in float64 with the C library's functions, the reference: adds to out. */
 void ff_sum_pair_f64(const ff_sum_spec *s, const double d[3], const double *q, double *out);
 

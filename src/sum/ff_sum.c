@@ -39,25 +39,6 @@ ff_status ff_sum_kernel_find(const char *name, ff_sum_opts *opts)
                    name);
 }
 
-static ff_status check_kernel(const ff_sum_opts *o)
-{
-    const double p = o->parameter;
-    if ((unsigned)o->kernel > FF_SUM_STOKESLET)
-        return ff_fail(FF_E_ARG, "sum: kernel = %d, expected a constant of ff_sum_kernel", (int)o->kernel);
-    if (o->kernel == FF_SUM_POWER && !(p > 0 && p <= 64))
-        return ff_fail(FF_E_ARG, "sum: exponent k = %g, expected 0 < k <= 64", p);
-    if (o->kernel == FF_SUM_YUKAWA && !(p >= 0 && isfinite(p)))
-        return ff_fail(FF_E_ARG, "sum: kappa = %g, expected kappa >= 0", p);
-    if (o->kernel == FF_SUM_PLUMMER && !(p > 0 && isfinite(p)))
-        return ff_fail(FF_E_ARG, "sum: softening = %g, expected softening > 0", p);
-    if (o->dim != 2 && o->dim != 3) return ff_fail(FF_E_ARG, "sum: dim = %d, expected 2 or 3", o->dim);
-    if (o->kernel == FF_SUM_LOG && o->dim != 2)
-        return ff_fail(FF_E_ARG, "sum: kernel log in %d dimensions, expected 2", o->dim);
-    if (o->kernel == FF_SUM_STOKESLET && (o->dim != 3 || o->dipole))
-        return ff_fail(FF_E_ARG, "sum: the Stokeslet is for forces in 3 dimensions");
-    return FF_OK;
-}
-
 static ff_status check_opts(const ff_sum_opts *given, ff_sum_opts *o)
 {
     const ff_sum_opts init = FF_SUM_OPTS_INIT;
@@ -71,7 +52,7 @@ static ff_status check_opts(const ff_sum_opts *given, ff_sum_opts *o)
                            n, sizeof *o);
         memcpy(o, given, n);
     }
-    FF_TRY(check_kernel(o));
+    FF_TRY(ff_sum_check_kernel(o));
     if (o->n_densities < 1 || o->n_densities > 1024)
         return ff_fail(FF_E_ARG, "sum: n_densities = %d, expected 1 to 1024", o->n_densities);
     if (!(o->rtol >= 0 && o->rtol < 1))

@@ -1,0 +1,177 @@
+/* Box of the points and their order along a Hilbert curve.
+ *
+ * sum_box_parts, sum_box_whole, sum_keys, CUB radix sort
+ * Work    a thread a point; a block combines 256 boxes
+ * Shapes  x [n][dim] f64; keys u64, order i32
+ * Order   minima and maxima: any order gives the same; the sort is stable, ties go by index
+ * Bytes   a point: 8 dim read twice, 12 written, 24 for each pass of the sort (one for 8 bits of the key)
+ * Oracle  tests/gpu/test_sum.c: the order is a permutation; every sum depends on it */
+#include "sum.cuh"
+
+#include <cub/device/device_radix_sort.cuh>
+
+static constexpr int BOX_BLOCKS = 1024;
+
+/* lo, then hi, of this block's share; slot 6: least index that is not finite. */
+static __global__ void __launch_bounds__(256)
+    sum_box_parts(const double *x, int64_t n, int dim, double *part, unsigned long long *bad)
+{
+    __shared__ double all[6][256];
+    double box[6] = {HUGE_VAL, HUGE_VAL, HUGE_VAL, -HUGE_VAL, -HUGE_VAL, -HUGE_VAL};
+    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < n; i += (int64_t)gridDim.x * 256)
+        for (int d = 0; d < dim; d++) {
+            const double v = x[i * dim + d];
+            if (!isfinite(v)) atomicMin(bad, (unsigned long long)(i * dim + d));
+            box[d] = fmin(box[d], v);
+            box[3 + d] = fmax(box[3 + d], v);
+        }
+    for (int c = 0; c < 6; c++) all[c][threadIdx.x] = box[c];
+    for (int half = 128; half > 0; half /= 2) {
+        __syncthreads();
+        for (int c = 0; c < 6 && threadIdx.x < half; c++) {
+            const double a = all[c][threadIdx.x], b = all[c][threadIdx.x + half];
+            all[c][threadIdx.x] = c < 3 ? fmin(a, b) : fmax(a, b);
+        }
+    }
+    if (threadIdx.x < 6) part[6 * blockIdx.x + threadIdx.x] = all[threadIdx.x][0];
+}
+
+/* One block: frame of all parts. The quantum is the least power of two of which 2^31 - 1 reach across. */
+static __global__ void __launch_bounds__(BOX_BLOCKS)
+    sum_box_whole(const double *part, int n, sum_frame *frame)
+{
+    __shared__ double all[6][BOX_BLOCKS];
+    for (int c = 0; c < 6; c++)
+        all[c][threadIdx.x] = threadIdx.x < n ? part[6 * threadIdx.x + c] : c < 3 ? HUGE_VAL : -HUGE_VAL;
+    if (threadIdx.x < n && n > BOX_BLOCKS)
+        for (int c = 0; c < 6; c++) {
+            const double b =
+                threadIdx.x + BOX_BLOCKS < n ? part[6 * (threadIdx.x + BOX_BLOCKS) + c] : all[c][threadIdx.x];
+            all[c][threadIdx.x] = c < 3 ? fmin(all[c][threadIdx.x], b) : fmax(all[c][threadIdx.x], b);
+        }
+    for (int half = BOX_BLOCKS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        for (int c = 0; c < 6 && threadIdx.x < half; c++) {
+            const double a = all[c][threadIdx.x], b = all[c][threadIdx.x + half];
+            all[c][threadIdx.x] = c < 3 ? fmin(a, b) : fmax(a, b);
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    double width = 0;
+    for (int d = 0; d < 3; d++) {
+        const bool any = all[d][0] <= all[3 + d][0];
+        frame->lo[d] = any ? all[d][0] : 0;
+        frame->hi[d] = any ? all[3 + d][0] : 0;
+        width = fmax(width, frame->hi[d] - frame->lo[d]);
+    }
+    int e = 0;
+    (void)frexp(width > 0 ? width : 1, &e); /* width < 2^e */
+    frame->quantum = ldexp(1.0, e - 31);
+    frame->inverse = ldexp(1.0, 31 - e);
+}
+
+/* Skilling's transform (AIP Conf. Proc. 707, 381): coordinates of b bits to the Hilbert index, its bits dealt out. */
+static __device__ uint64_t hilbert(uint32_t x, uint32_t y, uint32_t z, int b)
+{
+    uint32_t a[3] = {x, y, z};
+    for (uint32_t q = 1u << (b - 1); q > 1; q >>= 1)
+        for (int i = 0; i < 3; i++) {
+            const uint32_t p = q - 1, t = (a[i] & q) != 0 ? 0 : (a[0] ^ a[i]) & p;
+            a[0] ^= (a[i] & q) != 0 ? p : t;
+            a[i] ^= t;
+        }
+    a[1] ^= a[0];
+    a[2] ^= a[1];
+    uint32_t t = 0;
+    for (uint32_t q = 1u << (b - 1); q > 1; q >>= 1)
+        if ((a[2] & q) != 0) t ^= q - 1;
+    uint64_t key = 0;
+    for (int i = b - 1; i >= 0; i--)
+        for (int d = 0; d < 3; d++) key = key << 1 | ((a[d] ^ t) >> i & 1);
+    return key;
+}
+
+static __global__ void __launch_bounds__(256)
+    sum_keys(const double *x, int64_t n, int dim, const sum_frame *frame, int bits, uint64_t *key,
+             int32_t *order)
+{
+    const int64_t i = ff_thread();
+    if (i >= n) return;
+    uint32_t c[3] = {0, 0, 0};
+    for (int d = 0; d < dim; d++) {
+        const double v = (x[i * dim + d] - frame->lo[d]) * frame->inverse;
+        c[d] = (uint32_t)fmin(fmax(v, 0.0), 2147483647.0) >> (31 - bits);
+    }
+    key[i] = hilbert(c[0], c[1], c[2], bits);
+    order[i] = (int32_t)i;
+}
+
+static __global__ void __launch_bounds__(256) sum_pad(int32_t *order, int64_t n, int64_t n_pad)
+{
+    const int64_t i = n + threadIdx.x;
+    if (i < n_pad) order[i] = -1;
+}
+
+ff_status sum_frame_find(ff_cuda_pool *pool, const double *const d_x[2], const int64_t n[2], int dim,
+                         sum_frame *d_frame)
+{
+    ff_status st = FF_OK;
+    cudaStream_t s = (cudaStream_t)ff_cuda_pool_stream(pool);
+    double *part = NULL;
+    int blocks = 0;
+    FF_GO(FF_ALLOC(pool, part, 6 * 2 * BOX_BLOCKS));
+    FF_CU(cudaMemsetAsync(d_frame, 0, sizeof *d_frame, s));
+    FF_CU(cudaMemsetAsync(d_frame->bad, 0xff, sizeof d_frame->bad, s));
+    for (int k = 0; k < 2; k++) {
+        if (d_x[k] == NULL || n[k] == 0) continue;
+        const int mine = (int)(n[k] < 256 * BOX_BLOCKS ? (n[k] + 255) / 256 : BOX_BLOCKS);
+        sum_box_parts<<<(unsigned)mine, 256, 0, s>>>(d_x[k], n[k], dim, part + 6 * blocks, d_frame->bad + k);
+        FF_CU(cudaGetLastError());
+        blocks += mine;
+    }
+    sum_box_whole<<<1, BOX_BLOCKS, 0, s>>>(part, blocks, d_frame);
+    FF_CU(cudaGetLastError());
+done:
+    ff_cuda_free(pool, part);
+    return st;
+}
+
+/* Bits an axis: a few more than it takes to tell the points of an even cube apart, so that most passes are saved. */
+static int key_bits(int64_t n)
+{
+    int bits = 11;
+    while (bits < 21 && (INT64_C(1) << 3 * (bits - 5)) < n) bits++;
+    return bits;
+}
+
+ff_status sum_sort(ff_cuda_pool *pool, const double *d_x, int dim, const sum_frame *d_frame, sum_side *side)
+{
+    ff_status st = FF_OK;
+    cudaStream_t s = (cudaStream_t)ff_cuda_pool_stream(pool);
+    uint64_t *key[2] = {NULL, NULL};
+    int32_t *index = NULL;
+    void *scratch = NULL;
+    size_t bytes = 0;
+    const int64_t n = side->n;
+    const int bits = key_bits(n);
+    FF_GO(FF_ALLOC(pool, side->d_order, side->n_pad));
+    if (n == 0) goto done;
+    for (int k = 0; k < 2; k++) FF_GO(FF_ALLOC(pool, key[k], n));
+    FF_GO(FF_ALLOC(pool, index, n));
+    sum_keys<<<ff_grid(n, 1), 256, 0, s>>>(d_x, n, dim, d_frame, bits, key[0], index);
+    FF_CU(cudaGetLastError());
+    FF_CU(cub::DeviceRadixSort::SortPairs(NULL, bytes, key[0], key[1], index, side->d_order, n, 0, 3 * bits,
+                                          s));
+    FF_GO(ff_cuda_alloc(pool, bytes, &scratch));
+    FF_CU(cub::DeviceRadixSort::SortPairs(scratch, bytes, key[0], key[1], index, side->d_order, n, 0,
+                                          3 * bits, s));
+    sum_pad<<<1, 256, 0, s>>>(side->d_order, n, side->n_pad);
+    FF_CU(cudaGetLastError());
+done:
+    ff_cuda_free(pool, key[0]);
+    ff_cuda_free(pool, key[1]);
+    ff_cuda_free(pool, index);
+    ff_cuda_free(pool, scratch);
+    return st;
+}
