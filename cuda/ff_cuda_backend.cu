@@ -215,6 +215,7 @@ ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pai
     b->job_run = job_run;
     b->device_peak = device_peak;
     b->resident = &ff_cuda_resident_ops;
+    b->adjoint = &ff_cuda_adjoint_ops;
     *out = b;
     c = NULL;
     b = NULL;

@@ -7,6 +7,7 @@
 
 extern "C" {
 #include "ff_mem.h"
+#include "ff_pair_adjoint.h"
 #include "ff_resident.h"
 }
 
@@ -22,5 +23,6 @@ typedef struct ff_cuda_impl {
     (((p) = (decltype(p))ff_mem_alloc0((size_t)(n), sizeof *(p))) != NULL ? FF_OK : FF_E_MEM)
 
 extern const ff_resident_ops ff_cuda_resident_ops; /* ff_resident.cu */
+extern "C" const ff_pair_adjoint_ops ff_cuda_adjoint_ops; /* pair_globe_adj.cu */
 
 #endif

@@ -129,7 +129,13 @@ static inline int64_t tb_peak(void *impl)
 }
 
 static const ff_pair_backend ff_tile_backend = {
-    "tiles", NULL, tb_net_create, tb_net_destroy, tb_job_create, tb_job_destroy, tb_job_run, tb_peak, NULL,
-    NULL,    0};
+    .name = "tiles",
+    .net_create = tb_net_create,
+    .net_destroy = tb_net_destroy,
+    .job_create = tb_job_create,
+    .job_destroy = tb_job_destroy,
+    .job_run = tb_job_run,
+    .device_peak = tb_peak,
+};
 
 #endif

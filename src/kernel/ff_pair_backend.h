@@ -4,6 +4,7 @@
 #define FF_PAIR_BACKEND_H
 
 #include "ff_globe.h"
+#include "ff_pair_adjoint.h"
 #include "ff_pair_lists.h"
 #include "ff_resident.h" /* ff_pair_net: a packed network of the backend */
 
@@ -27,6 +28,7 @@ typedef struct ff_pair_backend {
      * how long an exchange may last, 0: for ever. */
     const ff_device_comm *device_comm;
     double deadline_s;
+    const ff_pair_adjoint_ops *adjoint; /* gradients' pair sums; NULL: the CPU's */
 } ff_pair_backend;
 
 #endif

@@ -1,0 +1,347 @@
+/* pair_globe_adj, adj_weights, adj_rows: the adjoint of GLOBE pair sums at the sources' owner
+ * Work    pair_globe_adj: a block takes a tile of 16 mt wr pairs (groups of 16 of one source), evaluates them again and
+ *         walks backward (src/kernel/ff_adj_tile.h, the text that the host's test runs, too); activations, SiLU' and
+ *         cotangents of the layers go to the chunk. adj_weights: a block sums 64 x 64 entries of one layer's weight
+ *         gradient over the pairs of one list block (up to 2048 pairs of one unit). adj_rows: sums of a source
+ * Launch  a chunk of whole list blocks at a time. grid tiles, block 32 wr wc <= 256, shared memory as planned
+ *         (ff_adj_plan); grid (squares, list blocks), block 128, 36 KiB; a thread a source and column
+ * Shapes  ff_adj_args; chunk [groups][16 / kpw][row_words] u32, group_rows [groups][row_len] f32
+ * Order   a group's 16 pairs by lane order, a source's groups in list order in double; weight gradients: the block's
+ *         pairs in order in float32, rounded once to the words of ff_sums.h, integer atomics: no result depends on the
+ *         chunks, the tiles, the grid or the ranks
+ * Bound   6 FLOP a multiply-add of the network (forward, back, weights): wide 0.98 MFLOP a pair and branch, 1.2 ns at
+ *         790 TFLOP/s in bf16. Bytes a pair through the L2 cache: wide, bf16: weights 2 x 328 kB / 128 pairs = 5.1 kB;
+ *         chunk 4.9 kB written, 1.5 kB (SiLU') read by the tile and 3.4 kB times 1 to 4 by the squares; sums
+ *         1.1 kB / 16: 2.5 to 4 ns at 5.5 TB/s. Not yet measured: the floor is the L2's until squares grow
+ * Oracle  ff_globe_tile_adjoint_f64, tests/gpu/test_pair_adjoint.c; index arithmetic: tests/unit/test_adj_tile.c
+ * Care    padding pairs have cotangent and strength 0; padding units stay 0 (weights 0, SiLU(0) = 0); columns past a
+ *         layer's tiles are zeroed before a product reads them */
+#include "ff_cuda_impl.cuh"
+
+#include "ff_adj_device.cuh"
+
+#include <string.h>
+
+#include "ff_adj_tile.h"
+
+static_assert((int)FF_ADJ_F32 == FF_CUDA_F32 && (int)FF_ADJ_TF32 == FF_CUDA_TF32 &&
+                  (int)FF_ADJ_BF16 == FF_CUDA_BF16,
+              "one numbering of precisions");
+
+enum { REDUCE_THREADS = 256, CHUNK_BYTES = 96 << 20, MOST_BLOCKS = 65535 };
+
+template <int PREC, int MT>
+static __global__ void __launch_bounds__(256, MT <= 2 ? 2 : 1)
+    pair_globe_adj(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io)
+{
+    extern __shared__ __align__(16) char shared_adj[];
+    adj_tile(&c, &io, shared_adj, (int64_t)blockIdx.x, PREC, MT);
+}
+
+template <int PREC>
+static __global__ void __launch_bounds__(ADJ_GRAD_THREADS)
+    adj_weights(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
+                const int64_t *block_off)
+{
+    __shared__ __align__(16) uint32_t a[2][ADJ_SLAB * ADJ_PITCH], b[2][ADJ_SLAB * ADJ_PITCH];
+    constexpr int per = FF_ADJ_GROUP / (PREC == FF_ADJ_BF16 ? 2 : 1);
+    adj_square q = adj_square_of(&c, (int)blockIdx.x);
+    int64_t row = (block_off[blockIdx.y] - io.group_begin) * per,
+            end = (block_off[blockIdx.y + 1] - io.group_begin) * per;
+    int tid = (int)threadIdx.x, warp = tid / 32, slot = 0;
+    adj_acc acc[1];
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+        for (int j = 0; j < FF_ADJ_COLS; j++)
+#pragma unroll
+            for (int k = 0; k < 4; k++) acc[0][i][j][k] = 0.0f;
+    adj_stage(&c, io.chunk, q, row, end, a[0], b[0], tid);
+    cp_async_commit();
+    for (; row < end; row += ADJ_SLAB, slot ^= 1) {
+        if (row + ADJ_SLAB < end)
+            adj_stage(&c, io.chunk, q, row + ADJ_SLAB, end, a[slot ^ 1], b[slot ^ 1], tid);
+        cp_async_commit();
+        cp_async_wait<1>();
+        __syncthreads();
+        adj_slab(PREC, acc, a[slot], b[slot], warp);
+        __syncthreads(); /* all have read the slab that is overwritten next */
+    }
+    adj_square_add(&c, &io, q, acc, warp);
+}
+
+static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
+                                const int64_t *group_off, int64_t slot, int64_t n, double *rows)
+{
+    int64_t i = (int64_t)blockIdx.x * REDUCE_THREADS + threadIdx.x;
+    if (i < n * c.row_len) adj_reduce(&c, &io, group_off, slot + i / c.row_len, (int)(i % c.row_len), rows);
+}
+
+/* ---- networks and lists on the device ---- */
+
+struct ff_adj_net {
+    ff_adj_cfg c;
+    uint32_t *image;
+    float *bias;
+};
+
+struct ff_adj_job {
+    int64_t n_slot, n_target, n_block;
+    int64_t *host_off;               /* [n_block + 1], host copy */
+    int32_t *first_slot, *last_slot; /* [n_block], host */
+    double *x_s, *x_t;               /* device, and so on */
+    int64_t *group_off, *block_off;
+    int32_t *group_slot, *target;
+};
+
+static void adj_job_destroy(void *impl, ff_adj_job **jp)
+{
+    ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
+    ff_adj_job *j = *jp;
+    if (j == NULL) return;
+    const void *device[] = {j->x_s, j->x_t, j->group_off, j->block_off, j->group_slot, j->target};
+    for (size_t k = 0; k < sizeof device / sizeof *device; k++) ff_cuda_free(pool, device[k]);
+    ff_free(j->host_off);
+    ff_free(j->first_slot);
+    ff_free(j->last_slot);
+    ff_free(j);
+    *jp = NULL;
+}
+
+static ff_status upload(ff_cuda_pool *pool, void *d_out, const void *host, size_t bytes)
+{
+    void *d = NULL;
+    FF_TRY(ff_cuda_alloc(pool, bytes, &d));
+    *(void **)d_out = d;
+    return ff_cuda_put(pool, d, host, bytes);
+}
+
+static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **out)
+{
+    ff_status st = FF_OK;
+    ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
+    size_t blocks = (size_t)l->n_block;
+    ff_adj_job *j = (ff_adj_job *)ff_mem_alloc0(1, sizeof *j);
+    *out = NULL;
+    if (j == NULL) return FF_E_MEM;
+    j->n_slot = l->n_slot;
+    j->n_target = l->n_target;
+    j->n_block = l->n_block;
+    j->host_off = (int64_t *)ff_mem_alloc(blocks + 1, sizeof *j->host_off);
+    j->first_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->first_slot);
+    j->last_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->last_slot);
+    if (j->host_off == NULL || j->first_slot == NULL || j->last_slot == NULL) FF_GO(FF_E_MEM);
+    memcpy(j->host_off, l->block_off, (blocks + 1) * sizeof *j->host_off);
+    for (size_t b = 0; b < blocks; b++) {
+        j->first_slot[b] = l->group_slot[l->block_off[b]];
+        j->last_slot[b] = l->group_slot[l->block_off[b + 1] - 1];
+    }
+    FF_GO(upload(pool, &j->x_s, l->x_s, 4 * (size_t)l->n_slot * sizeof(double)));
+    FF_GO(upload(pool, &j->x_t, l->x_t, 4 * (size_t)l->n_target * sizeof(double)));
+    FF_GO(upload(pool, &j->group_off, l->group_off, ((size_t)l->n_slot + 1) * sizeof(int64_t)));
+    FF_GO(upload(pool, &j->block_off, l->block_off, (blocks + 1) * sizeof(int64_t)));
+    FF_GO(upload(pool, &j->group_slot, l->group_slot, (size_t)l->n_group * sizeof(int32_t)));
+    FF_GO(upload(pool, &j->target, l->target, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t)));
+    *out = j;
+    j = NULL;
+done:
+    adj_job_destroy(impl, &j);
+    return st;
+}
+
+static void adj_net_destroy(void *impl, ff_adj_net **np)
+{
+    ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
+    if (*np == NULL) return;
+    ff_cuda_free(pool, (*np)->image);
+    ff_cuda_free(pool, (*np)->bias);
+    ff_free(*np);
+    *np = NULL;
+}
+
+static ff_status adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **out)
+{
+    ff_status st = FF_OK;
+    ff_cuda_impl *c = (ff_cuda_impl *)impl;
+    int device = 0, shared = 0;
+    uint32_t *image = NULL;
+    float *bias = NULL;
+    ff_adj_net *n = (ff_adj_net *)ff_mem_alloc0(1, sizeof *n);
+    *out = NULL;
+    if (n == NULL) return FF_E_MEM;
+    FF_CU(cudaGetDevice(&device));
+    FF_CU(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    FF_GO(ff_adj_plan(v, (int)c->precision, shared, &n->c));
+    image = (uint32_t *)ff_mem_alloc0((size_t)n->c.image_words, sizeof *image);
+    bias = (float *)ff_mem_alloc0((size_t)n->c.n_bias, sizeof *bias);
+    if (image == NULL || bias == NULL) FF_GO(FF_E_MEM);
+    ff_adj_pack(v, &n->c, image, bias);
+    FF_GO(upload(c->pool, &n->image, image, (size_t)n->c.image_words * sizeof *image));
+    FF_GO(upload(c->pool, &n->bias, bias, (size_t)n->c.n_bias * sizeof *bias));
+    *out = n;
+    n = NULL;
+done:
+    ff_free(image);
+    ff_free(bias);
+    adj_net_destroy(impl, &n);
+    return st;
+}
+
+/* ---- launches ---- */
+
+template <int PREC, int MT>
+static cudaError_t start_tiles(const ff_adj_cfg *c, const adj_io *io, int *resident, cudaStream_t s)
+{
+    cudaError_t e =
+        cudaFuncSetAttribute(pair_globe_adj<PREC, MT>, cudaFuncAttributeMaxDynamicSharedMemorySize, c->smem);
+    if (e != cudaSuccess) return e;
+    if (resident != NULL)
+        return cudaOccupancyMaxActiveBlocksPerMultiprocessor(resident, pair_globe_adj<PREC, MT>, c->threads,
+                                                             (size_t)c->smem);
+    int64_t groups = io->group_end - io->group_begin, per = c->rows / FF_ADJ_GROUP;
+    pair_globe_adj<PREC, MT>
+        <<<(unsigned)((groups + per - 1) / per), (unsigned)c->threads, (size_t)c->smem, s>>>(*c, *io);
+    return cudaGetLastError();
+}
+
+/* resident not NULL: blocks a multiprocessor holds; else launches. */
+template <int PREC>
+static cudaError_t tiles_mt(const ff_adj_cfg *c, const adj_io *io, int *resident, cudaStream_t s)
+{
+    if constexpr (PREC == FF_ADJ_BF16)
+        if (c->mt == 8) return start_tiles<PREC, 8>(c, io, resident, s);
+    return c->mt == 4   ? start_tiles<PREC, 4>(c, io, resident, s)
+           : c->mt == 2 ? start_tiles<PREC, 2>(c, io, resident, s)
+                        : start_tiles<PREC, 1>(c, io, resident, s);
+}
+
+static cudaError_t tiles(const ff_adj_cfg *c, const adj_io *io, int *resident, cudaStream_t s)
+{
+    return c->prec == FF_ADJ_BF16   ? tiles_mt<FF_ADJ_BF16>(c, io, resident, s)
+           : c->prec == FF_ADJ_TF32 ? tiles_mt<FF_ADJ_TF32>(c, io, resident, s)
+                                    : tiles_mt<FF_ADJ_F32>(c, io, resident, s);
+}
+
+static cudaError_t weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off, int64_t n,
+                           cudaStream_t s)
+{
+    int squares = 0;
+    for (int l = 0; l <= c->n_hidden; l++) { /* as adj_squares() counts */
+        int m = 8 * c->layer[l].tiles, k = 8 * c->layer[l].tiles_t + (l > 0 ? 8 : 0);
+        squares += (m + ADJ_SIDE - 1) / ADJ_SIDE * ((k + ADJ_SIDE - 1) / ADJ_SIDE);
+    }
+    dim3 grid((unsigned)squares, (unsigned)n);
+    if (c->prec == FF_ADJ_BF16)
+        adj_weights<FF_ADJ_BF16><<<grid, ADJ_GRAD_THREADS, 0, s>>>(*c, *io, block_off);
+    else if (c->prec == FF_ADJ_TF32)
+        adj_weights<FF_ADJ_TF32><<<grid, ADJ_GRAD_THREADS, 0, s>>>(*c, *io, block_off);
+    else
+        adj_weights<FF_ADJ_F32><<<grid, ADJ_GRAD_THREADS, 0, s>>>(*c, *io, block_off);
+    return cudaGetLastError();
+}
+
+/* Groups of a chunk: what stays in the L2 cache or near it, but every multiprocessor gets a tile. */
+static ff_status chunk_groups(const ff_adj_cfg *c, int64_t *groups)
+{
+    ff_status st = FF_OK;
+    int device = 0, sms = 0, resident = 0;
+    int64_t bytes = (int64_t)(FF_ADJ_GROUP / c->kpw) * c->row_words * 4 + (int64_t)c->row_len * 4;
+    FF_CU(cudaGetDevice(&device));
+    FF_CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
+    FF_CU(tiles(c, NULL, &resident, NULL));
+    if (resident < 1)
+        return ff_fail(FF_E_INTERNAL, "pair adjoint: no block of %d threads and %d bytes is resident",
+                       c->threads, c->smem);
+    *groups = CHUNK_BYTES / bytes;
+    if (*groups < (int64_t)sms * resident * (c->rows / FF_ADJ_GROUP))
+        *groups = (int64_t)sms * resident * (c->rows / FF_ADJ_GROUP);
+    if (*groups < FF_ADJ_BLOCK) *groups = FF_ADJ_BLOCK;
+done:
+    return st;
+}
+
+/* All chunks; io holds everything but the groups. */
+static ff_status run_chunks(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_cfg *c, adj_io *io,
+                            int64_t most, double *rows)
+{
+    ff_status st = FF_OK;
+    cudaStream_t s = impl->stream;
+    for (int64_t b0 = 0, b1; b0 < j->n_block; b0 = b1) {
+        for (b1 = b0 + 1; b1 < j->n_block && b1 - b0 < MOST_BLOCKS; b1++)
+            if (j->host_off[b1 + 1] - j->host_off[b0] > most) break;
+        int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
+        io->group_begin = j->host_off[b0];
+        io->group_end = j->host_off[b1];
+        FF_CU(tiles(c, io, NULL, s));
+        FF_CU(weights(c, io, j->block_off + b0, b1 - b0, s));
+        adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
+                   s>>>(*c, *io, j->group_off, slot, n, rows);
+        FF_CU(cudaGetLastError());
+    }
+done:
+    return st;
+}
+
+enum { REC, STRENGTH, OUT_BAR, CHUNK, GROUP_ROWS, ROWS, GRAD, TARGET, BAD, N_BLOCKS };
+
+static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net, ff_adj_args *a)
+{
+    ff_status st = FF_OK;
+    ff_cuda_impl *cu = (ff_cuda_impl *)impl;
+    const ff_adj_cfg *c = &net->c;
+    int64_t most = 0;
+    int bad = 0;
+    void *d[N_BLOCKS] = {NULL};
+    FF_TRY(chunk_groups(c, &most));
+    if (j->n_block > 0 && most > j->host_off[j->n_block]) most = j->host_off[j->n_block];
+    if (most < FF_ADJ_BLOCK) most = FF_ADJ_BLOCK;
+    size_t n = (size_t)j->n_slot,
+           words = (size_t)most * (size_t)(FF_ADJ_GROUP / c->kpw) * (size_t)c->row_words;
+    const size_t bytes[N_BLOCKS] = {n * (size_t)c->rec_len * 4,
+                                    n * 4,
+                                    (size_t)j->n_target * (size_t)c->n_comp * 4,
+                                    words * 4,
+                                    (size_t)most * (size_t)c->row_len * 4,
+                                    n * (size_t)c->row_len * 8,
+                                    (size_t)c->grad_len * 16,
+                                    a->target != NULL ? (size_t)(j->n_target * c->dim) * 16 : 0,
+                                    sizeof bad};
+    for (int k = 0; k < N_BLOCKS; k++) FF_GO(ff_cuda_alloc(cu->pool, bytes[k], &d[k]));
+    FF_GO(ff_cuda_put(cu->pool, d[REC], a->rec, bytes[REC]));
+    FF_GO(ff_cuda_put(cu->pool, d[STRENGTH], a->strength, bytes[STRENGTH]));
+    FF_GO(ff_cuda_put(cu->pool, d[OUT_BAR], a->out_bar, bytes[OUT_BAR]));
+    if (a->target != NULL) FF_GO(ff_cuda_put(cu->pool, d[TARGET], a->target, bytes[TARGET]));
+    for (int k = ROWS; k < N_BLOCKS; k++)
+        if (k != TARGET) FF_GO(ff_cuda_zero(cu->pool, d[k], bytes[k]));
+    {
+        adj_io io;
+        memset(&io, 0, sizeof io);
+        io.image = net->image;
+        io.bias = net->bias;
+        io.rec = (const float *)d[REC];
+        io.strength = (const float *)d[STRENGTH];
+        io.out_bar = (const float *)d[OUT_BAR];
+        io.x_s = j->x_s;
+        io.x_t = j->x_t;
+        io.group_slot = j->group_slot;
+        io.target = j->target;
+        io.chunk = (uint32_t *)d[CHUNK];
+        io.group_rows = (float *)d[GROUP_ROWS];
+        io.target_words = a->target != NULL ? (int64_t *)d[TARGET] : NULL;
+        io.grad = (int64_t *)d[GRAD];
+        io.bad = (int *)d[BAD];
+        FF_GO(run_chunks(cu, j, c, &io, most, (double *)d[ROWS]));
+    }
+    FF_GO(ff_cuda_get(cu->pool, a->rows, d[ROWS], bytes[ROWS]));
+    FF_GO(ff_cuda_get(cu->pool, a->grad, d[GRAD], bytes[GRAD]));
+    if (a->target != NULL) FF_GO(ff_cuda_get(cu->pool, a->target, d[TARGET], bytes[TARGET]));
+    FF_GO(ff_cuda_get(cu->pool, &bad, d[BAD], sizeof bad));
+    FF_GO(ff_cuda_wait(cu->pool));
+    a->bad = bad != 0;
+done:
+    for (int k = 0; k < N_BLOCKS; k++) ff_cuda_free(cu->pool, d[k]);
+    return st;
+}
+
+const ff_pair_adjoint_ops ff_cuda_adjoint_ops = {adj_job_create, adj_job_destroy, adj_net_create,
+                                                 adj_net_destroy, adj_run};

@@ -1,0 +1,234 @@
+/* Random lists of pairs for the adjoint and their gradients in float64, one pair after the other; for the host's check
+ * of the tile (unit) and the GPU's (gpu). Networks come from unit/globe_reference.h. */
+#ifndef ADJ_CASE_H
+#define ADJ_CASE_H
+
+#include "ff_adj_cfg.h"
+#include "unit/globe_reference.h"
+
+#include <stdio.h>
+
+typedef struct adj_case {
+    fixture f;
+    ff_globe_net_f32 *net;
+    ff_globe_net_f64 *net64;
+    ff_adj_view v;
+    ff_adj_lists *lists;
+    float *src, *rec, *strength,
+        *out_bar; /* [n_slot][n_src], [n_slot][rec_len], [n_slot], [n_target][n_comp] */
+    /* Reference: as ff_adj_args, in double. */
+    double *rows, *grad, *target;
+} adj_case;
+
+static double adj_draw(uint64_t seed, uint64_t stream, uint64_t i)
+{
+    return 2.0 * ff_rng_uniform(seed, 900 + stream, i) - 1.0;
+}
+
+/* One unit: n slots with 0 .. most pairs each, in mixed order; some targets coincide with a source. */
+static ff_status adj_unit_lists(ff_adj_builder *b, const fixture *f, uint64_t seed, int unit, int n, int most,
+                                const int32_t *targets, int n_targets)
+{
+    ff_status st = FF_OK;
+    double *x = NULL;
+    int32_t *slot = NULL, *target = NULL;
+    int64_t pairs = 0;
+    uint64_t base = (uint64_t)unit * 100000;
+    FF_GO(FF_NEW0(x, 4 * n));
+    FF_GO(FF_NEW(slot, n * most + 1));
+    FF_GO(FF_NEW(target, n * most + 1));
+    for (int s = 0; s < n; s++)
+        for (int d = 0; d < f->s.dim; d++)
+            x[4 * s + d] =
+                s % 4 == 1 ? 0.25 * d : f->length * adj_draw(seed, 1, base + (uint64_t)(4 * s + d));
+    for (int k = 0; k < n * most; k++) {
+        int s = (int)(ff_rng_uniform(seed, 911, base + (uint64_t)k) * n);
+        if (s % 5 == 4 || ff_rng_uniform(seed, 912, base + (uint64_t)k) < 0.3)
+            continue; /* slot 4: no pairs */
+        slot[pairs] = s;
+        target[pairs++] = targets[(int)(ff_rng_uniform(seed, 913, base + (uint64_t)k) * n_targets)];
+    }
+    FF_GO(ff_adj_builder_slots(b, n, x));
+    FF_GO(ff_adj_builder_pairs(b, n, pairs, slot, target));
+done:
+    ff_free(x);
+    ff_free(slot);
+    ff_free(target);
+    return st;
+}
+
+static ff_status adj_case_lists(const fixture *f, uint64_t seed, int n_units, int most, ff_adj_lists **out)
+{
+    enum { N_TARGET = 40 };
+    ff_status st = FF_OK;
+    ff_adj_builder *b = NULL;
+    int32_t t[N_TARGET];
+    FF_GO(ff_adj_builder_create(&b));
+    for (int k = 0; k < N_TARGET; k++) {
+        double x[4] = {0, 0, 0, 0};
+        for (int d = 0; d < f->s.dim; d++)
+            x[d] = k == 7 ? 0.25 * d : f->length * adj_draw(seed, 2, (uint64_t)(4 * k + d));
+        FF_GO(ff_adj_builder_target(b, x, &t[k]));
+    }
+    for (int u = 0; u < n_units; u++)
+        FF_GO(adj_unit_lists(b, f, seed, u, u % 3 == 2 ? 1 : 7, most, t, N_TARGET));
+    FF_GO(ff_adj_builder_finish(&b, out));
+done:
+    ff_adj_builder_destroy(&b);
+    return st;
+}
+
+/* Gradients of one pair added to the reference. */
+static void adj_ref_pair(adj_case *q, const double *rec, double *scratch, double *rec_bar, int32_t slot,
+                         int32_t t)
+{
+    const ff_globe_shape *s = &q->f.s;
+    double dx[3] = {0}, out_bar[MAX_OUT], strength = (double)q->strength[slot], strength_bar, dx_bar[3] = {0};
+    const double *one[1] = {rec + (int64_t)slot * q->v.rec_len};
+    double *row = q->rows + (int64_t)slot * ff_adj_row_len(&q->v), before = q->grad[q->v.at_length];
+    for (int d = 0; d < s->dim; d++) dx[d] = q->lists->x_t[4 * t + d] - q->lists->x_s[4 * slot + d];
+    for (int c = 0; c < q->v.n_comp; c++) out_bar[c] = (double)q->out_bar[t * q->v.n_comp + c];
+    ff_globe_tile_adjoint_f64(q->net64, 1, dx, one, &strength, out_bar, rec_bar, &strength_bar, dx_bar,
+                              q->grad, scratch);
+    for (int k = 0; k < q->v.off_m; k++) row[k] += rec_bar[k];
+    row += q->v.off_m;
+    for (int k = 0; k < q->v.n_vec; k++, row += 5) {
+        row[0] += rec_bar[q->v.off_m + k];
+        row[1] += rec_bar[q->v.off_g + k];
+        for (int d = 0; d < s->dim; d++) row[2 + d] += rec_bar[q->v.off_unit + k * s->dim + d];
+    }
+    row[0] += strength_bar;
+    for (int d = 0; d < s->dim; d++) row[1 + d] += dx_bar[d];
+    for (int d = 0; d < s->dim; d++) q->target[t * s->dim + d] += dx_bar[d];
+    row[4] += q->grad[q->v.at_length] - before;
+}
+
+static ff_status adj_case_reference(adj_case *q)
+{
+    ff_status st = FF_OK;
+    const ff_adj_lists *l = q->lists;
+    double *rec = NULL, *scratch = NULL, *rec_bar = NULL;
+    FF_GO(FF_NEW(rec, l->n_slot * q->v.rec_len));
+    FF_GO(FF_NEW(scratch, ff_globe_adjoint_scratch_len_f64(q->net64)));
+    FF_GO(FF_NEW(rec_bar, q->v.rec_len));
+    FF_GO(FF_NEW0(q->rows, l->n_slot * ff_adj_row_len(&q->v)));
+    FF_GO(FF_NEW0(q->grad, q->v.grad_len));
+    FF_GO(FF_NEW0(q->target, l->n_target * q->f.s.dim));
+    for (int64_t k = 0; k < l->n_slot * q->v.rec_len; k++) rec[k] = (double)q->rec[k];
+    for (int64_t g = 0; g < l->n_group; g++)
+        for (int i = 0; i < FF_ADJ_GROUP; i++)
+            if (l->target[g * FF_ADJ_GROUP + i] >= 0)
+                adj_ref_pair(q, rec, scratch, rec_bar, l->group_slot[g], l->target[g * FF_ADJ_GROUP + i]);
+done:
+    ff_free(rec);
+    ff_free(scratch);
+    ff_free(rec_bar);
+    return st;
+}
+
+/* Row `row` of the table with units of 7 and 1 slots, and its reference. */
+static ff_status adj_case_open(adj_case *q, int row, int n_units, int most)
+{
+    ff_status st = FF_OK;
+    uint64_t seed = SEED + (uint64_t)row;
+    memset(q, 0, sizeof *q);
+    fixture_open(&q->f, row);
+    const float *const *w = (const float *const *)q->f.w, *const *b = (const float *const *)q->f.b;
+    FF_GO(ff_globe_create_f32(&q->f.s, w, b, q->f.gscalar, q->f.gvector, q->f.length, &q->net));
+    FF_GO(ff_globe_create_f64(&q->f.s, w, b, q->f.gscalar, q->f.gvector, q->f.length, &q->net64));
+    FF_GO(ff_globe_adjoint_prepare_f64(q->net64));
+    ff_globe_adj_view_f32(q->net, &q->v);
+    FF_GO(adj_case_lists(&q->f, seed, n_units, most, &q->lists));
+    int64_t n = q->lists->n_slot;
+    FF_GO(FF_NEW(q->src, n * q->f.n_src + 1));
+    FF_GO(FF_NEW(q->rec, n * q->v.rec_len));
+    FF_GO(FF_NEW(q->strength, n));
+    FF_GO(FF_NEW(q->out_bar, q->lists->n_target * q->v.n_comp));
+    for (int64_t k = 0; k < n * q->f.n_src; k++) q->src[k] = (float)adj_draw(seed, 3, (uint64_t)k);
+    for (int64_t k = 0; k < n; k++) q->strength[k] = (float)(1 + 0.5 * adj_draw(seed, 4, (uint64_t)k));
+    for (int64_t k = 0; k < q->lists->n_target * q->v.n_comp; k++)
+        q->out_bar[k] = (float)adj_draw(seed, 5, (uint64_t)k);
+    ff_globe_records_f32(q->net, n, q->src, q->rec);
+    FF_GO(adj_case_reference(q));
+done:
+    return st;
+}
+
+static void adj_case_close(adj_case *q)
+{
+    ff_adj_lists_destroy(&q->lists);
+    ff_globe_destroy_f32(&q->net);
+    ff_globe_destroy_f64(&q->net64);
+    ff_free(q->src);
+    ff_free(q->rec);
+    ff_free(q->strength);
+    ff_free(q->out_bar);
+    ff_free(q->rows);
+    ff_free(q->grad);
+    ff_free(q->target);
+    fixture_close(&q->f);
+}
+
+/* ---- comparison ---- */
+
+static double adj_words_value(const int64_t *w)
+{
+    return ldexp((double)w[0], -24) + ldexp((double)w[1], -72);
+}
+
+/* Largest difference of n values every `step`, relative to the largest reference value (at least floor). */
+static double adj_error(const double *a, const double *ref, int64_t n, int64_t step, int64_t len,
+                        double floor)
+{
+    double worst = 0, top = floor;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < len; k++) {
+            double d = fabs(a[i * step + k] - ref[i * step + k]);
+            if (!(d <= worst)) worst = d; /* NaN sticks */
+            top = fmax(top, fabs(ref[i * step + k]));
+        }
+    return worst / top;
+}
+
+/* Worst of all parts: matrices and biases layer by layer, records' h0, vectors, strength, positions, length. Prints them
+ * where they miss tol. rows and words as in ff_adj_args. */
+static double adj_case_error(const adj_case *q, const double *rows, const int64_t *grad,
+                             const int64_t *target, double tol)
+{
+    double worst = 0, *g = ff_mem_alloc((size_t)q->v.grad_len, sizeof *g);
+    int64_t n_t = q->lists->n_target * q->f.s.dim, len = ff_adj_row_len(&q->v), at[6] = {0}, part[6];
+    double *t = ff_mem_alloc((size_t)n_t, sizeof *t), err[2 * FF_GLOBE_MAX_LAYERS + 10];
+    const char *name[2 * FF_GLOBE_MAX_LAYERS + 10];
+    int n = 0;
+    for (int64_t k = 0; k < q->v.grad_len; k++) g[k] = adj_words_value(grad + 2 * k);
+    for (int64_t k = 0; k < n_t; k++) t[k] = adj_words_value(target + 2 * k);
+    for (int l = 0; l <= q->f.s.n_hidden; l++) {
+        int64_t rows_l = q->v.layer[l].n_out, pad = (q->v.layer[l].n_in + 15) / 16 * 16;
+        name[n] = "weights";
+        err[n++] = adj_error(g + q->v.layer[l].at_w, q->grad + q->v.layer[l].at_w, 1, 0, rows_l * pad, 1e-30);
+        name[n] = "biases";
+        if (l > 0)
+            err[n++] = adj_error(g + q->v.layer[l].at_b, q->grad + q->v.layer[l].at_b, 1, 0, rows_l, 1e-30);
+    }
+    at[1] = q->v.off_m;
+    at[2] = at[1] + 5 * q->v.n_vec;
+    at[3] = at[2] + 1;
+    at[4] = at[3] + 3;
+    part[0] = q->v.off_m, part[1] = 5 * q->v.n_vec, part[2] = 1, part[3] = 3, part[4] = 1;
+    static const char *const what[5] = {"h0", "vectors", "strength", "positions", "length"};
+    for (int k = 0; k < 5; k++) {
+        name[n] = what[k];
+        err[n++] = adj_error(rows + at[k], q->rows + at[k], q->lists->n_slot, len, part[k], 1e-30);
+    }
+    name[n] = "targets";
+    err[n++] = adj_error(t, q->target, 1, 0, n_t, 1e-30);
+    for (int k = 0; k < n; k++) {
+        if (!(err[k] <= tol)) printf("    %s (%d): %.2e\n", name[k], k, err[k]);
+        if (!(err[k] <= worst)) worst = err[k];
+    }
+    ff_free(g);
+    ff_free(t);
+    return worst;
+}
+
+#endif

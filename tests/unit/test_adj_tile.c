@@ -1,0 +1,125 @@
+/* The text of the device's pair adjoint, run on the host lane by lane: against the CPU's adjoint in float64 for every
+ * precision and shape, for the same bits whatever the chunks, and on 99 KiB of shared memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "adj_case.h"
+#include "ff_adj_backend.h"
+
+enum { H200_SHARED = 232448, SMALL_SHARED = 99 * 1024 };
+
+typedef struct result {
+    double *rows;
+    int64_t *grad, *target;
+    int bad;
+} result;
+
+static void result_open(const adj_case *q, result *r)
+{
+    r->rows = ff_mem_alloc0((size_t)(q->lists->n_slot * ff_adj_row_len(&q->v)), sizeof *r->rows);
+    r->grad = ff_mem_alloc0((size_t)(2 * q->v.grad_len), sizeof *r->grad);
+    r->target = ff_mem_alloc0((size_t)(2 * q->lists->n_target * q->f.s.dim), sizeof *r->target);
+    r->bad = 0;
+}
+
+static void result_close(result *r)
+{
+    ff_free(r->rows);
+    ff_free(r->grad);
+    ff_free(r->target);
+}
+
+/* The whole adjoint in chunks of n_blocks blocks. */
+static void run(const adj_case *q, const ff_adj_cfg *c, int64_t n_blocks, result *r)
+{
+    uint32_t *image = ff_mem_alloc0((size_t)c->image_words, sizeof *image);
+    float *bias = ff_mem_alloc0((size_t)c->n_bias, sizeof *bias);
+    adj_io io = {.rec = q->rec, .strength = q->strength, .out_bar = q->out_bar};
+    ff_adj_pack(&q->v, c, image, bias);
+    io.image = image;
+    io.bias = bias;
+    io.target_words = r->target;
+    io.grad = r->grad;
+    io.bad = &r->bad;
+    assert_int_equal(ab_chunks(q->lists, c, n_blocks, &io, r->rows), FF_OK);
+    ff_free(image);
+    ff_free(bias);
+}
+
+/* float32: rounding of 24 bits amplified by networks of gain 1.6 a layer (the CPU's float32 stays below 5e-5 of each
+ * array in the same table). TF32 and bf16: operands of 11 and 8 bits, each layer adds about 2^-12 and 2^-9 forward and
+ * again backward; sums of some 100 pairs average little of it away. */
+static const double tolerance[3] = {1e-5, 3e-2, 1.5e-1};
+static const char *const mode[3] = {"f32", "tf32", "bf16"};
+
+static int most_pairs(int row)
+{
+    return table[row].hidden[0] >= 256 ? 12 : 40;
+}
+
+static void tile_matches_the_cpu(void **state)
+{
+    (void)state;
+    printf("seed %d\n", (int)SEED);
+    for (int row = 0; row < N_ROW; row++) {
+        adj_case q;
+        assert_int_equal(adj_case_open(&q, row, 3, most_pairs(row)), FF_OK);
+        for (int prec = FF_ADJ_F32; prec <= FF_ADJ_BF16; prec++) {
+            ff_adj_cfg c;
+            result r;
+            assert_int_equal(ff_adj_plan(&q.v, prec, H200_SHARED, &c), FF_OK);
+            result_open(&q, &r);
+            run(&q, &c, 4, &r);
+            double err = adj_case_error(&q, r.rows, r.grad, r.target, tolerance[prec]);
+            printf("%-32s %-4s %d x %d warps, %d pairs, %d bytes: error %.2e, used %.2f of %.0e\n",
+                   table[row].name, mode[prec], c.wr, c.wc, c.rows, c.smem, err, err / tolerance[prec],
+                   tolerance[prec]);
+            assert_true(err <= tolerance[prec]);
+            assert_int_equal(r.bad, 0);
+            result_close(&r);
+        }
+        adj_case_close(&q);
+    }
+}
+
+/* Other chunks and other tiles: the same pairs in other places. */
+static void bits_do_not_depend_on_chunks_and_tiles(void **state)
+{
+    (void)state;
+    for (int row = 0; row < N_ROW; row++) {
+        adj_case q;
+        if (table[row].hidden[0] > 64) continue;
+        assert_int_equal(adj_case_open(&q, row, 3, 60), FF_OK);
+        for (int prec = FF_ADJ_F32; prec <= FF_ADJ_BF16; prec++) {
+            ff_adj_cfg c, small;
+            result a, b;
+            assert_int_equal(ff_adj_plan(&q.v, prec, H200_SHARED, &c), FF_OK);
+            assert_int_equal(ff_adj_plan(&q.v, prec, SMALL_SHARED, &small), FF_OK);
+            result_open(&q, &a);
+            result_open(&q, &b);
+            run(&q, &c, 3, &a);
+            run(&q, &small, 1, &b);
+            assert_memory_equal(a.rows, b.rows, (size_t)(q.lists->n_slot * c.row_len) * sizeof *a.rows);
+            assert_memory_equal(a.grad, b.grad, (size_t)(2 * c.grad_len) * sizeof *a.grad);
+            assert_memory_equal(a.target, b.target,
+                                (size_t)(2 * q.lists->n_target * c.dim) * sizeof *a.target);
+            result_close(&a);
+            result_close(&b);
+        }
+        adj_case_close(&q);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tile_matches_the_cpu),
+        cmocka_unit_test(bits_do_not_depend_on_chunks_and_tiles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
