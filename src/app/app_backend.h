@@ -16,4 +16,8 @@ void app_backend_destroy(ff_app *app);
  * sees one. Errors: FF_E_UNSUPPORTED cuda without a GPU or without CUDA in the build.                  Collective */
 ff_status app_gpu_pick(const ff_app *app, int *device);
 
+/* The backend that evaluates pair adjoints for `verb`: the application's where --backend cuda was asked for by name, with
+ * a warning, as this path is new; NULL: the CPU. Local */
+const ff_pair_backend *app_adjoint(const ff_app *app, const char *verb);
+
 #endif

@@ -1,4 +1,5 @@
 /* farfield train: options to ff_train_opts, signals, the final model. */
+#include "app_backend.h"
 #include "ff_app.h"
 #include "ff_io.h"
 #include "ff_model_write.h"
@@ -227,13 +228,15 @@ static void report(train *t, const ff_train_result *r)
     ff_json_close(j);
 }
 
-/* Gradients are computed on CPUs; a GPU's forward pass would not be the one they belong to. */
-static ff_status check_backend(const train *t)
+/* The forward pass and what is done once a source are the CPU's; --backend cuda gives the pair adjoints to the GPU. */
+static ff_status check_backend(train *t)
 {
     if (t->app->backend == NULL) return FF_OK;
-    if (ff_config_given(t->app->config, "run.backend") || ff_config_given(t->app->config, "run.precision"))
-        return ff_fail(FF_E_UNSUPPORTED,
-                       "train: gradients are computed on CPUs; use --backend cpu and --precision f32 or f64");
+    t->o.adjoint = app_adjoint(t->app, "train");
+    if (t->o.adjoint != NULL) return FF_OK;
+    if (ff_config_given(t->app->config, "run.precision"))
+        return ff_fail(FF_E_UNSUPPORTED, "train: gradients are computed on CPUs with --precision f32 or f64; "
+                                         "--backend cuda asks for pair adjoints on the GPU");
     ff_info("train: gradients are computed on CPUs, the GPU is not used");
     return FF_OK;
 }

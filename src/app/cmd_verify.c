@@ -1,3 +1,4 @@
+#include "app_backend.h"
 #include "verify.h"
 #include "verify_grad.h"
 #include "verify_head.h"
@@ -137,6 +138,7 @@ static ff_status evaluate(verify *v)
     opts.f64 = strcmp(ff_config_string(v->app->config, "run.precision"), "f64") == 0;
     opts.layer = on_layer;
     opts.keep = gradients_asked(v);
+    opts.adjoint = opts.keep && !opts.f64 ? app_adjoint(v->app, "verify") : NULL;
     opts.ctx = v;
     FF_GO(ff_eval_create(v->app->comm, v->g->c, &opts, &e));
     FF_GO(verify_trees_and_plans(v, e));

@@ -19,6 +19,8 @@ typedef struct ff_eval_opts {
     /* With a backend that keeps evaluations (ff_resident.h): no figures, geometry and last values on the host, on one
      * rank no trees either. ff_eval_lets, _node, _direct, _bytes are not to be called then. */
     bool device_only;
+    /* Evaluates pair adjoints of ff_grad_run (its .adjoint; float32 only); NULL: the CPU. Borrowed, until ff_grad_destroy */
+    const ff_pair_backend *adjoint;
     /* Called after each communication layer for each boundary (source index), before compression, and for the
      * final layer before calibration (source -1): home-order rows [n_home][n_comp], fields sorted. May be
      * NULL. Collective: every rank calls it, also with n_home = 0. */
@@ -27,7 +29,7 @@ typedef struct ff_eval_opts {
 } ff_eval_opts;
 #define FF_EVAL_OPTS_INIT                                                                                    \
     {                                                                                                        \
-        NULL, false, false, false, false, NULL, NULL                                                         \
+        NULL, false, false, false, false, NULL, NULL, NULL                                                   \
     }
 
 typedef struct ff_eval_stats {

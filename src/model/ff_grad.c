@@ -289,11 +289,28 @@ static void free_set(const ff_grad *g, int i)
     ff_free(s->mu_bar);
 }
 
+static void free_pairs(const ff_grad *g)
+{
+    const ff_pair_backend *b = g->e->opts.adjoint;
+    for (int f = 0; f < 2; f++) {
+        for (int j = 0; g->pairs[f] != NULL && j < g->e->n_src; j++) {
+            grad_pairs *p = &g->pairs[f][j];
+            if (p->job != NULL) b->adjoint->job_destroy(b->impl, &p->job);
+            ff_free(p->unit_slot);
+            ff_free(p->point);
+            ff_free(p->node);
+            ff_free(p->some);
+        }
+        ff_free(g->pairs[f]);
+    }
+}
+
 void ff_grad_destroy(ff_grad **gp)
 {
     ff_grad *g = *gp;
     if (g == NULL) return;
     const ff_eval *e = g->e;
+    free_pairs(g);
     for (int i = 0; i < e->n_cloud; i++) {
         if (g->set != NULL) free_set(g, i);
         if (g->own_tlet) ff_let_destroy(&g->tlet[i]);

@@ -53,6 +53,9 @@ static int layer_comp(const ff_eval *e, int index)
 }
 
 #include "ff_grad_unit_impl.h"
+#ifdef FF_BACKEND
+#include "ff_grad_pairs_impl.h"
+#endif
 
 /* ---- opening and closing a layer ---- */
 
@@ -370,13 +373,21 @@ static void previous_outputs(const back *l, int j)
     }
 }
 
+static ff_status run_pairs(back *l)
+{
+#ifdef FF_BACKEND
+    if (l->e->opts.adjoint != NULL) return run_units_backend(l);
+#endif
+    return run_units(l);
+}
+
 static ff_status run_layer(back *l)
 {
     ff_eval *e = l->e;
     FF_TRY(ff_agree(e->comm, open_layer(l)));
     FF_TRY(aggregate(l));
     FF_TRY(share_targets(l));
-    FF_TRY(ff_agree(e->comm, run_units(l)));
+    FF_TRY(ff_agree(e->comm, run_pairs(l)));
     FF_TRY(collect_weights(l));
     FF_TRY(hand_down(l));
     ff_status st = FF_OK;

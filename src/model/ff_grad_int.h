@@ -29,6 +29,23 @@ typedef struct grad_set {
     double *mu_bar;                   /* [n_own]: FF_GRAD_FACES */
 } grad_set;
 
+/* Points of a target's leaf whose cotangents add up at the leaf's centroid. */
+typedef struct grad_some {
+    int cloud;
+    int32_t node;
+    int64_t first; /* held point of bit 0 */
+    uint64_t mask;
+} grad_some;
+
+/* Lists of one source's pairs on a backend, made once a geometry. Slots: unit after unit, points then nodes. */
+typedef struct grad_pairs {
+    ff_adj_job *job;
+    int64_t n_slot, n_target, n_fixed, n_some, pairs;
+    int64_t *unit_slot;    /* [n_units + 1] */
+    int64_t *point, *node; /* [n_cloud] first target of a cloud's held points, nodes */
+    grad_some *some;       /* targets n_fixed .. */
+} grad_pairs;
+
 struct ff_grad {
     ff_eval *e;
     unsigned want;
@@ -36,6 +53,8 @@ struct ff_grad {
     ff_let **tlet; /* [n_cloud]; e->let on one rank */
     bool own_tlet;
     grad_set *set; /* [n_cloud] */
+    grad_pairs
+        *pairs[2]; /* [n_src] communication layers, final layer; with opts.adjoint, NULL until needed */
     ff_grad_values v;
     double *gscalar_bar, *gvector_bar; /* sums over networks */
 };

@@ -6,6 +6,9 @@ typedef struct place {
     int64_t row;
 } place;
 
+/* Where pairs go instead of tiles while lists for a backend are made. */
+typedef struct pair_sink pair_sink;
+
 /* One thread's. Slots are the unit's sources: its points in order, then its nodes. */
 typedef struct worker {
     const back *l;
@@ -28,6 +31,8 @@ typedef struct worker {
     real *tile_src_bar;                                                 /* [TILE][n_raw] */
     real *scratch;
     int64_t pairs;
+    pair_sink *sink; /* NULL: tiles */
+    ff_status st;    /* of the sink */
 } worker;
 
 static real *rec_at(const worker *w, int b, int slot)
@@ -82,6 +87,8 @@ static void flush(worker *w)
     w->n = 0;
 }
 
+#include "ff_grad_sink_impl.h"
+
 static real *push(worker *w, int slot, const double *x_t, ff_sums *sums, int64_t row)
 {
     int dim = w->l->e->dim;
@@ -96,6 +103,10 @@ static void push_point(worker *w, int slot, int64_t p)
 {
     const back *l = w->l;
     const grad_set *t = &l->g->set[w->i];
+    if (w->sink != NULL) {
+        sink_point(w, slot, p);
+        return;
+    }
     real *bar = push(w, slot, t->x_point + p * l->e->dim, t->t_point[l->final], p);
     memcpy(bar, l->t_point[w->i] + p * l->n_comp, (size_t)l->n_comp * sizeof *bar);
 }
@@ -113,21 +124,34 @@ static real *push_centroid(worker *w, int slot, int32_t node)
 static void push_node(worker *w, int slot, int32_t node)
 {
     const back *l = w->l;
+    if (w->sink != NULL) {
+        sink_node(w, slot, node);
+        return;
+    }
     real *bar = push_centroid(w, slot, node);
     memcpy(bar, l->t_node[w->i] + (int64_t)node * l->n_comp, (size_t)l->n_comp * sizeof *bar);
+}
+
+/* Cotangents of a leaf's points in mask, added up. */
+static void some_bar(const back *l, int i, int64_t first, uint64_t mask, real *bar)
+{
+    for (int c = 0; c < l->n_comp; c++) {
+        double sum = 0;
+        for (uint64_t m = mask; m != 0; m &= m - 1)
+            sum += (double)l->t_point[i][(first + __builtin_ctzll(m)) * l->n_comp + c];
+        bar[c] = (real)sum;
+    }
 }
 
 /* Far-near: the value went to the leaf's targets in mask, so their cotangents add up. */
 static void push_some(worker *w, int slot, int32_t node, int64_t first, uint64_t mask)
 {
     const back *l = w->l;
-    real *bar = push_centroid(w, slot, node);
-    for (int c = 0; c < l->n_comp; c++) {
-        double sum = 0;
-        for (uint64_t m = mask; m != 0; m &= m - 1)
-            sum += (double)l->t_point[w->i][(first + __builtin_ctzll(m)) * l->n_comp + c];
-        bar[c] = (real)sum;
+    if (w->sink != NULL) {
+        sink_some(w, slot, node, first, mask);
+        return;
     }
+    some_bar(l, w->i, first, mask, push_centroid(w, slot, node));
 }
 
 /* ---- the walk ---- */
@@ -184,7 +208,7 @@ static ff_status emit(void *ctx, const ff_dtt_lists *q)
     int slot = w->n_points + q->t - w->node_begin;
     FF_TRY(emit_far(w, q, slot));
     emit_leaf(w, q, slot);
-    return FF_OK;
+    return w->st;
 }
 
 /* ---- a unit ---- */
@@ -225,17 +249,23 @@ static void slot_rows(const worker *w, int slot, const real **dyn, const double 
     }
 }
 
-static void unit_open(worker *w)
+static void unit_range(worker *w)
 {
     const back *l = w->l;
-    const ff_eval *e = l->e;
-    const ff_tree *t = e->let[w->j]->tree;
+    const ff_tree *t = l->e->let[w->j]->tree;
     int32_t node = w->unit->node;
     w->node_begin = node;
     w->node_end = node + (w->unit->single ? 1 : (int32_t)ff_topo_nodes(t->count[node], t->leaf_size));
     w->n_points = w->unit->single ? 0 : (int)t->count[node];
     w->first = w->unit->single ? 0 : t->first[node];
     w->n_slots = w->n_points + w->node_end - w->node_begin;
+}
+
+static void unit_open(worker *w)
+{
+    const back *l = w->l;
+    const ff_eval *e = l->e;
+    unit_range(w);
     size_t slots = (size_t)w->n_slots;
     for (int k = 0; k < w->n_slots; k++) {
         const real *dyn;
@@ -304,17 +334,24 @@ static void unit_close(worker *w)
     }
 }
 
-static ff_status run_unit(worker *w)
+/* All pairs of the unit, target cloud after target cloud. */
+static ff_status unit_walk(worker *w)
 {
     const back *l = w->l;
     const ff_eval *e = l->e;
     const ff_tree *t = e->let[w->j]->tree;
     int64_t begin = t->start[w->unit->node], count = t->count[w->unit->node];
-    unit_open(w);
     for (w->i = 0; w->i < e->n_cloud; w->i++)
         if (is_target(l, w->i))
             FF_TRY(ff_dtt_walk_sources(t, l->g->tlet[w->i]->tree, e->c->theta, begin, begin + count,
                                        w->unit->single ? count - 1 : 0, emit, w));
+    return FF_OK;
+}
+
+static ff_status run_unit(worker *w)
+{
+    unit_open(w);
+    FF_TRY(unit_walk(w));
     flush(w);
     unit_records(w);
     unit_close(w);

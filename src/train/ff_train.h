@@ -28,6 +28,7 @@ typedef struct ff_train_opts {
     int ranks_per_sample;                          /* 0: all */
     bool f64;
     const ff_pair_backend *backend; /* NULL: the CPU */
+    const ff_pair_backend *adjoint; /* pair adjoints (ff_eval_opts); NULL: the CPU */
     ff_optim_opts optim;
     ff_schedule_opts schedule;
     ff_loss_opts loss;

@@ -1,4 +1,5 @@
 /* Gradients over ranks and threads equal those of one rank and thread to the bit. */
+#include "ff_adj_backend.h"
 #include "ff_grad.h"
 #include "ff_mpi_test.h"
 #include "ff_random_case.h"
@@ -83,7 +84,9 @@ static ff_status flatten(const ff_random_case *rc, const ff_grad_values *v, int6
     return FF_OK;
 }
 
-static ff_status evaluate(ff_comm *comm, const ff_random_shape *s, uint64_t seed, bool f64, flat *f)
+/* b: NULL, or evaluates pair adjoints. */
+static ff_status evaluate_on(ff_comm *comm, const ff_random_shape *s, uint64_t seed, bool f64,
+                             const ff_pair_backend *b, flat *f)
 {
     ff_random_case rc;
     ff_eval *e = NULL;
@@ -93,6 +96,7 @@ static ff_status evaluate(ff_comm *comm, const ff_random_shape *s, uint64_t seed
     memset(f, 0, sizeof *f);
     opts.f64 = f64;
     opts.keep = true;
+    opts.adjoint = b;
     ff_status st = ff_agree(comm, ff_random_case_make(s, seed, comm->rank, comm->size, &rc));
     int n_comp = st == FF_OK ? ff_names_comp(&rc.model->config->outputs, rc.model->config->dim) : 1;
     if (st == FF_OK) st = ff_eval_create(comm, rc.c, &opts, &e);
@@ -111,6 +115,11 @@ static ff_status evaluate(ff_comm *comm, const ff_random_shape *s, uint64_t seed
     ff_eval_destroy(&e);
     ff_random_case_free(&rc);
     return st;
+}
+
+static ff_status evaluate(ff_comm *comm, const ff_random_shape *s, uint64_t seed, bool f64, flat *f)
+{
+    return evaluate_on(comm, s, seed, f64, NULL, f);
 }
 
 static int64_t different(const double *a, const double *b, int64_t n)
@@ -156,6 +165,26 @@ static void gradients_do_not_know_the_rank_count(void **state)
     ff_mt_verdict(t);
 }
 
+/* Pair adjoints of a backend (the device's text on the host): lists, blocks and exact sums do not know the ranks. */
+static void gradients_of_a_backend_do_not_know_the_rank_count(void **state)
+{
+    static const int pick[] = {2, 4, 5, 7};
+    ff_mt *t = *state;
+    for (size_t k = 0; k < sizeof pick / sizeof *pick; k++) {
+        flat one, many;
+        char what[40];
+        int prec = k % 2 == 0 ? FF_ADJ_F32 : FF_ADJ_BF16;
+        ff_pair_backend b = ab_backend(&prec);
+        (void)snprintf(what, sizeof what, "backend, shape %d", pick[k]);
+        FF_EXPECT_OK(t, evaluate_on(ff_comm_self(), &shapes[pick[k]], 80 + k, false, &b, &one));
+        FF_EXPECT_OK(t, evaluate_on(t->world, &shapes[pick[k]], 80 + k, false, &b, &many));
+        if (ff_mt_good(t)) expect_equal(t, &many, &one, what);
+        ff_free(one.v);
+        ff_free(many.v);
+    }
+    ff_mt_verdict(t);
+}
+
 static void gradients_do_not_know_the_thread_count(void **state)
 {
     ff_mt *t = *state;
@@ -174,5 +203,6 @@ static void gradients_do_not_know_the_thread_count(void **state)
 }
 
 static const struct CMUnitTest tests[] = {FF_MT(gradients_do_not_know_the_rank_count),
+                                          FF_MT(gradients_of_a_backend_do_not_know_the_rank_count),
                                           FF_MT(gradients_do_not_know_the_thread_count)};
 FF_MT_MAIN(tests)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "ff_adj_backend.h"
 #include "ff_grad.h"
 #include "ff_random_case.h"
 
@@ -106,11 +107,13 @@ typedef struct gradient {
     const ff_grad_values *v;
 } gradient;
 
-static void gradient_open(const problem *p, bool f64, unsigned want, gradient *r)
+/* b: NULL, or evaluates pair adjoints. */
+static void gradient_open_on(const problem *p, bool f64, unsigned want, const ff_pair_backend *b, gradient *r)
 {
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
     opts.f64 = f64;
     opts.keep = true;
+    opts.adjoint = b;
     double *out = ff_mem_alloc((size_t)(p->rc.n_targets * p->n_comp) + 1, sizeof(double));
     assert_int_equal(ff_eval_create(ff_comm_self(), p->rc.c, &opts, &r->e), FF_OK);
     assert_int_equal(ff_grad_create(r->e, want, &r->g), FF_OK);
@@ -118,6 +121,11 @@ static void gradient_open(const problem *p, bool f64, unsigned want, gradient *r
     if (ff_grad_run(r->g, p->cot) != FF_OK) fail_msg("%s", ff_error_text());
     r->v = ff_grad_get(r->g);
     ff_free(out);
+}
+
+static void gradient_open(const problem *p, bool f64, unsigned want, gradient *r)
+{
+    gradient_open_on(p, f64, want, NULL, r);
 }
 
 static void gradient_close(gradient *r)
@@ -266,39 +274,53 @@ static double compare(const double *a, const double *b, int64_t n)
     return worst / (scale + 1e-300);
 }
 
+/* All arrays in float32, pairs on b, against float64 within limit of each array's maximum. */
+static void f32_case(int k, const ff_pair_backend *backend, double limit)
+{
+    problem p;
+    gradient a, b;
+    problem_open(&p, k);
+    gradient_open_on(&p, false, FF_GRAD_ALL, backend, &a);
+    gradient_open(&p, true, FF_GRAD_ALL, &b);
+    const ff_model *m = p.rc.model;
+    int dim = m->config->dim;
+    double worst = 0;
+    for (int t = 0; t < m->n_tensors; t++) {
+        if (m->tensor[t].n == 1) continue; /* may cancel */
+        double e = compare(a.v->tensor[t], b.v->tensor[t], m->tensor[t].n);
+        if (e > limit) printf("%s: %g\n", m->tensor[t].name, e);
+        worst = fmax(worst, e);
+    }
+    worst = fmax(worst, compare(a.v->points, b.v->points, p.rc.n_targets * dim));
+    worst = fmax(worst, compare(a.v->length, b.v->length, m->config->n_len));
+    for (int j = 0; j < p.rc.c->n_sources; j++) {
+        int64_t n = p.rc.c->source[j].n;
+        worst = fmax(worst, compare(a.v->centroid[j], b.v->centroid[j], n * dim));
+        worst = fmax(worst, compare(a.v->normal[j], b.v->normal[j], n * dim));
+        worst = fmax(worst, compare(a.v->mu[j], b.v->mu[j], n));
+    }
+    printf("shape %d: used %.3f of %g\n", k, worst / limit, limit);
+    assert_true(worst <= limit);
+    gradient_close(&a);
+    gradient_close(&b);
+    problem_close(&p);
+}
+
 static void f32_matches_f64(void **state)
 {
     (void)state;
-    double limit = 5e-5; /* of an array's maximum: what golden files are held to */
-    for (int k = 0; k < N_SHAPE; k++) {
-        problem p;
-        gradient a, b;
-        problem_open(&p, k);
-        gradient_open(&p, false, FF_GRAD_ALL, &a);
-        gradient_open(&p, true, FF_GRAD_ALL, &b);
-        const ff_model *m = p.rc.model;
-        int dim = m->config->dim;
-        double worst = 0;
-        for (int t = 0; t < m->n_tensors; t++) {
-            if (m->tensor[t].n == 1) continue; /* may cancel */
-            double e = compare(a.v->tensor[t], b.v->tensor[t], m->tensor[t].n);
-            if (e > limit) printf("%s: %g\n", m->tensor[t].name, e);
-            worst = fmax(worst, e);
+    for (int k = 0; k < N_SHAPE; k++) f32_case(k, NULL, 5e-5); /* what golden files are held to */
+}
+
+/* The device's text on the host. bf16: tests/unit/test_adj_tile.c says where 1e-1 comes from. */
+static void backend_matches_f64(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_SHAPE; k++)
+        for (int prec = FF_ADJ_F32; prec <= FF_ADJ_BF16; prec += FF_ADJ_BF16 - FF_ADJ_F32) {
+            ff_pair_backend b = ab_backend(&prec);
+            f32_case(k, &b, prec == FF_ADJ_F32 ? 5e-5 : 1e-1);
         }
-        worst = fmax(worst, compare(a.v->points, b.v->points, p.rc.n_targets * dim));
-        worst = fmax(worst, compare(a.v->length, b.v->length, m->config->n_len));
-        for (int j = 0; j < p.rc.c->n_sources; j++) {
-            int64_t n = p.rc.c->source[j].n;
-            worst = fmax(worst, compare(a.v->centroid[j], b.v->centroid[j], n * dim));
-            worst = fmax(worst, compare(a.v->normal[j], b.v->normal[j], n * dim));
-            worst = fmax(worst, compare(a.v->mu[j], b.v->mu[j], n));
-        }
-        printf("shape %d: used %.3f of %g\n", k, worst / limit, limit);
-        assert_true(worst <= limit);
-        gradient_close(&a);
-        gradient_close(&b);
-        problem_close(&p);
-    }
 }
 
 /* What is not asked for does not change what is; a second run gives the same bits; NaN comes out as NaN. */
@@ -477,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(f64_matches_central_differences),
         cmocka_unit_test(f32_matches_f64),
+        cmocka_unit_test(backend_matches_f64),
         cmocka_unit_test(runs_repeat),
         cmocka_unit_test(a_run_must_come_first),
         cmocka_unit_test(corners_match_central_differences),

@@ -1,0 +1,280 @@
+/* A layer's pair adjoints on a backend: records and cotangents of targets out, sums of sources back; what is done a
+ * source stays on the CPU (unit_records, unit_close). Part of ff_grad_impl.h, float32 instance. */
+
+/* ---- lists, once a geometry ---- */
+
+static void first_targets(const back *l, int j, grad_pairs *p)
+{
+    (void)j;
+    for (int i = 0; i < l->e->n_cloud; i++) {
+        const ff_tree *t = l->g->tlet[i]->tree;
+        if (!is_target(l, i)) continue;
+        p->point[i] = p->n_fixed;
+        p->node[i] = p->n_fixed + t->n_held;
+        p->n_fixed += t->n_held + t->n_nodes;
+    }
+}
+
+static ff_status fixed_targets(const back *l, int j, pair_sink *q)
+{
+    int dim = l->e->dim;
+    int32_t index;
+    for (int i = 0; i < l->e->n_cloud; i++) {
+        const ff_tree *t = l->g->tlet[i]->tree;
+        if (!is_target(l, i)) continue;
+        for (int64_t k = 0; k < t->n_held; k++)
+            FF_TRY(sink_target(q, l->g->set[i].x_point + k * dim, dim, &index));
+        for (int32_t k = 0; k < t->n_nodes; k++) FF_TRY(sink_target(q, centroid_of(l, i, j, k), dim, &index));
+    }
+    return FF_OK;
+}
+
+/* Slots and pairs of one unit. */
+static ff_status list_unit(worker *w, pair_sink *q)
+{
+    ff_status st = FF_OK;
+    int dim = w->l->e->dim;
+    double *x = NULL;
+    unit_range(w);
+    FF_GO(FF_NEW0(x, 4 * w->n_slots));
+    for (int k = 0; k < w->n_slots; k++) {
+        const real *dyn;
+        const double *stat, *from;
+        slot_rows(w, k, &dyn, &stat, &from);
+        for (int d = 0; d < dim; d++) x[4 * k + d] = from[d];
+    }
+    FF_GO(ff_adj_builder_slots(q->b, w->n_slots, x));
+    q->n = 0;
+    FF_GO(unit_walk(w));
+    FF_GO(ff_adj_builder_pairs(q->b, w->n_slots, q->n, q->slot, q->target));
+done:
+    ff_free(x);
+    return st;
+}
+
+static ff_status make_pairs(const back *l, int j, grad_pairs *p)
+{
+    ff_status st = FF_OK;
+    const grad_set *s = &l->g->set[j];
+    const ff_pair_backend *b = l->e->opts.adjoint;
+    ff_adj_lists *lists = NULL;
+    pair_sink q = {.p = p};
+    worker w = {.l = l, .s = &l->src[j], .j = j, .sink = &q, .st = FF_OK};
+    FF_GO(FF_NEW0(p->unit_slot, s->n_units + 1));
+    FF_GO(FF_NEW0(p->point, l->e->n_cloud));
+    FF_GO(FF_NEW0(p->node, l->e->n_cloud));
+    first_targets(l, j, p);
+    FF_GO(ff_adj_builder_create(&q.b));
+    FF_GO(fixed_targets(l, j, &q));
+    for (int64_t k = 0; k < s->n_units; k++) {
+        w.unit = &s->unit[k];
+        FF_GO(list_unit(&w, &q));
+        p->unit_slot[k + 1] = p->unit_slot[k] + w.n_slots;
+    }
+    FF_GO(ff_adj_builder_finish(&q.b, &lists));
+    p->n_slot = lists->n_slot;
+    p->n_target = lists->n_target;
+    p->pairs = lists->pairs;
+    FF_GO(b->adjoint->job_create(b->impl, lists, &p->job));
+done:
+    ff_adj_builder_destroy(&q.b);
+    ff_adj_lists_destroy(&lists);
+    ff_free(q.slot);
+    ff_free(q.target);
+    return st;
+}
+
+/* ---- a source in a layer ---- */
+
+/* What goes to the backend and comes back; [n_len] of each but out_bar and target. */
+typedef struct pair_run {
+    grad_pairs *p;
+    ff_adj_view v;
+    float *rec, *strength, *out_bar; /* [n_len][n_slot][rec_len], [n_len][n_slot], [n_target][n_comp] */
+    double *rows;                    /* [n_len][n_slot][row_len] */
+    int64_t *grad, *target;          /* [grad_len][2]; [n_target][dim][2] or NULL */
+    int row_len;
+} pair_run;
+
+static ff_status pair_run_alloc(const back *l, int j, pair_run *r)
+{
+    const back_source *s = &l->src[j];
+    int64_t n_len = l->e->n_len, n = r->p->n_slot, n_t = r->p->n_target;
+    ff_globe_adj_view_f32(s->net[0], &r->v);
+    r->row_len = ff_adj_row_len(&r->v);
+    FF_TRY(FF_NEW(r->rec, n_len * n * (int64_t)s->rec_len + 1));
+    FF_TRY(FF_NEW(r->strength, n_len * n + 1));
+    FF_TRY(FF_NEW0(r->out_bar, n_t * l->n_comp + 1));
+    FF_TRY(FF_NEW(r->rows, n_len * n * r->row_len + 1));
+    FF_TRY(FF_NEW(r->grad, 2 * (int64_t)s->grad_len));
+    bool wanted = l->final ? ff_grad_moves(l->g) : ff_grad_faces(l->g);
+    return wanted ? FF_NEW0(r->target, 2 * n_t * l->e->dim + 1) : FF_OK;
+}
+
+static void pair_run_free(pair_run *r)
+{
+    ff_free(r->rec);
+    ff_free(r->strength);
+    ff_free(r->out_bar);
+    ff_free(r->rows);
+    ff_free(r->grad);
+    ff_free(r->target);
+}
+
+static void fill_targets(const back *l, const pair_run *r)
+{
+    size_t row = (size_t)l->n_comp * sizeof(real);
+    for (int i = 0; i < l->e->n_cloud; i++) {
+        const ff_tree *t = l->g->tlet[i]->tree;
+        if (!is_target(l, i)) continue;
+        memcpy(r->out_bar + r->p->point[i] * l->n_comp, l->t_point[i], (size_t)t->n_held * row);
+        memcpy(r->out_bar + r->p->node[i] * l->n_comp, l->t_node[i], (size_t)t->n_nodes * row);
+    }
+    for (int64_t k = 0; k < r->p->n_some; k++) {
+        const grad_some *q = &r->p->some[k];
+        some_bar(l, q->cloud, q->first, q->mask, r->out_bar + (r->p->n_fixed + k) * l->n_comp);
+    }
+}
+
+/* Records and strengths of unit k, in whose place w stands. */
+static void fill_unit(worker *w, const pair_run *r, int64_t k)
+{
+    int64_t slot = r->p->unit_slot[k];
+    size_t len = w->s->rec_len, n = (size_t)w->n_slots;
+    for (int b = 0; b < w->l->e->n_len; b++) {
+        int64_t at = b * r->p->n_slot + slot;
+        memcpy(r->rec + at * (int64_t)len, rec_at(w, b, 0), n * len * sizeof(real));
+        memcpy(r->strength + at, w->strength + b * w->l->max_slots, n * sizeof(real));
+    }
+}
+
+/* Sums of unit k's sources, as its tiles would have left them. */
+static void take_unit(worker *w, const pair_run *r, int64_t k)
+{
+    int n_len = w->l->e->n_len, dim = w->l->e->dim;
+    for (int b = 0; b < n_len; b++) {
+        double length = 0;
+        for (int s = 0; s < w->n_slots; s++) {
+            const double *row = r->rows + (b * r->p->n_slot + r->p->unit_slot[k] + s) * r->row_len;
+            double *bar = rec_bar_at(w, b, s);
+            for (int c = 0; c < r->v.off_m; c++) bar[c] = row[c];
+            row += r->v.off_m;
+            for (int v = 0; v < r->v.n_vec; v++, row += 5) {
+                bar[r->v.off_m + v] = row[0];
+                bar[r->v.off_g + v] = row[1];
+                for (int d = 0; d < dim; d++) bar[r->v.off_unit + v * dim + d] = row[2 + d];
+            }
+            w->strength_bar[s * n_len + b] = row[0];
+            for (int d = 0; d < dim; d++) w->x_bar[s * dim + d] -= row[1 + d];
+            length += row[4];
+        }
+        w->grad[(size_t)b * w->l->grad_len + (size_t)r->v.at_length] = (real)length;
+    }
+}
+
+/* All units of source j in parallel: before the backend runs (take false), and after. */
+static ff_status each_unit(const back *l, int j, const pair_run *r, bool take)
+{
+    ff_status st = FF_OK;
+    const grad_set *s = &l->g->set[j];
+#pragma omp parallel
+    {
+        worker w;
+        ff_status mine = worker_alloc(&w, l);
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t k = 0; k < s->n_units; k++) {
+            if (mine != FF_OK) continue;
+            w.j = j;
+            w.s = &l->src[j];
+            w.unit = &s->unit[k];
+            unit_open(&w);
+            if (take) {
+                take_unit(&w, r, k);
+                unit_records(&w);
+                unit_close(&w);
+            } else {
+                fill_unit(&w, r, k);
+            }
+        }
+        worker_free(&w);
+        if (mine != FF_OK) {
+#pragma omp atomic write
+            st = mine;
+        }
+    }
+    return st;
+}
+
+static ff_status run_branch(const back *l, int j, int b, const pair_run *r)
+{
+    const back_source *s = &l->src[j];
+    const ff_pair_backend *backend = l->e->opts.adjoint;
+    int64_t n = r->p->n_slot;
+    ff_adj_net *net = NULL;
+    ff_adj_view v;
+    ff_adj_args a = {.rec = r->rec + b * n * (int64_t)s->rec_len,
+                     .strength = r->strength + b * n,
+                     .out_bar = r->out_bar,
+                     .rows = r->rows + b * n * r->row_len,
+                     .grad = r->grad,
+                     .target = r->target};
+    ff_globe_adj_view_f32(s->net[b], &v);
+    FF_TRY(backend->adjoint->net_create(backend->impl, &v, &net));
+    ff_status st = backend->adjoint->run(backend->impl, r->p->job, net, &a);
+    backend->adjoint->net_destroy(backend->impl, &net);
+    if (st != FF_OK) return st;
+    for (int64_t k = 0; k < v.grad_len; k++) ff_sums_put_words(s->sums[b], k, a.grad + 2 * k);
+    if (a.bad) ff_sums_set_bad(s->sums[b]);
+    return FF_OK;
+}
+
+/* Cotangents of target positions, where their tiles would have added them. */
+static void take_targets(const back *l, int j, const pair_run *r)
+{
+    int dim = l->e->dim;
+    for (int i = 0; i < l->e->n_cloud && r->target != NULL; i++) {
+        const grad_set *t = &l->g->set[i];
+        const ff_tree *tree = l->g->tlet[i]->tree;
+        ff_sums *nodes = i == j && !l->final ? t->t_node : t->t_plain[l->final],
+                *points = t->t_point[l->final];
+        if (!is_target(l, i)) continue;
+        for (int64_t k = 0; k < (int64_t)tree->n_held * dim && points != NULL; k++)
+            ff_sums_put_words(points, k, r->target + 2 * (r->p->point[i] * dim + k));
+        for (int64_t k = 0; k < (int64_t)tree->n_nodes * dim && nodes != NULL; k++)
+            ff_sums_put_words(nodes, k, r->target + 2 * (r->p->node[i] * dim + k));
+    }
+    for (int64_t k = 0; k < r->p->n_some && r->target != NULL; k++) {
+        const grad_some *q = &r->p->some[k];
+        const grad_set *t = &l->g->set[q->cloud];
+        ff_sums *nodes = q->cloud == j && !l->final ? t->t_node : t->t_plain[l->final];
+        for (int d = 0; d < dim && nodes != NULL; d++)
+            ff_sums_put_words(nodes, (int64_t)q->node * dim + d,
+                              r->target + 2 * ((r->p->n_fixed + k) * dim + d));
+    }
+}
+
+static ff_status run_source(back *l, int j)
+{
+    ff_status st = FF_OK;
+    ff_grad *g = l->g;
+    pair_run r = {.p = &g->pairs[l->final][j]};
+    if (r.p->job == NULL) FF_TRY(make_pairs(l, j, r.p));
+    FF_GO(pair_run_alloc(l, j, &r));
+    fill_targets(l, &r);
+    FF_GO(each_unit(l, j, &r, false));
+    for (int b = 0; b < l->e->n_len; b++) FF_GO(run_branch(l, j, b, &r));
+    take_targets(l, j, &r);
+    FF_GO(each_unit(l, j, &r, true));
+    l->pairs += r.p->pairs * l->e->n_len;
+done:
+    pair_run_free(&r);
+    return st;
+}
+
+static ff_status run_units_backend(back *l)
+{
+    ff_grad *g = l->g;
+    if (g->pairs[l->final] == NULL) FF_TRY(FF_NEW0(g->pairs[l->final], l->e->n_src + 1));
+    for (int j = 0; j < l->e->n_src; j++) FF_TRY(run_source(l, j));
+    return FF_OK;
+}
