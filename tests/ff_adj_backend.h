@@ -82,7 +82,7 @@ static inline ff_status ab_job_create(void *impl, const ff_adj_lists *l, ff_adj_
     ff_adj_lists *copy = NULL;
     (void)impl;
     *out = NULL;
-    FF_TRY(ff_adj_lists_join(one, 1, &copy));
+    FF_TRY(ff_adj_lists_join(0, NULL, one, 1, &copy));
     if (FF_NEW0(*out, 1) != FF_OK) {
         ff_adj_lists_destroy(&copy);
         return FF_E_MEM;

@@ -1,3 +1,4 @@
+#include "app_backend.h"
 #include "app_boundary.h"
 #include "bench_blas.h"
 #include "bench_plan_cuda.h"
@@ -143,12 +144,17 @@ static void print_phases(ff_app *app, const bench_phases *p)
 }
 
 /* A call is then a whole training step without the optimiser. */
-static void report_train(ff_app *app, double t_forward_s, double t_backward_s, size_t forward_peak,
-                         int64_t peak)
+static void report_train(ff_app *app, double t_forward_s, double t_backward_s, const ff_grad_stats *g,
+                         size_t forward_peak, int64_t peak)
 {
     ff_json *j = &app->json;
     ff_info("forward, backward     %.1f ms, %.1f ms: %.2f of forward (layers alone; backward with its trees)",
             1e3 * t_forward_s, 1e3 * t_backward_s, t_backward_s / t_forward_s);
+    if (g->t_pairs_s > 0)
+        ff_info("last way back         %.1f ms: lists %.1f ms, pairs on the GPU %.1f ms (copies included), "
+                "sources %.1f ms",
+                1e3 * g->t_run_s, 1e3 * g->t_lists_s, 1e3 * g->t_pairs_s,
+                1e3 * (g->t_run_s - g->t_lists_s - g->t_pairs_s));
     ff_info("peak of forward       %.1f MiB a rank: training takes %.2f of it",
             (double)forward_peak / 1048576, (double)peak / (double)forward_peak);
     ff_json_double(j, "t_forward_s", t_forward_s);
@@ -158,7 +164,8 @@ static void report_train(ff_app *app, double t_forward_s, double t_backward_s, s
 
 /* Gradients of all parameters of sum(out): trees for the way back and the run; both are part of a training step, whose
  * faces are drawn anew. */
-static ff_status backward(ff_app *app, ff_eval *e, const ff_case *cs, double *t_backward_s)
+static ff_status backward(ff_app *app, ff_eval *e, const ff_case *cs, double *t_backward_s,
+                          ff_grad_stats *stats)
 {
     ff_grad *g = NULL;
     double *bar = NULL, t0 = ff_now_s();
@@ -166,6 +173,7 @@ static ff_status backward(ff_app *app, ff_eval *e, const ff_case *cs, double *t_
     for (int64_t k = 0; k < cs->source[0].n * 4; k++) bar[k] = 1;
     ff_status st = ff_grad_create(e, FF_GRAD_PARAMS, &g);
     if (st == FF_OK) st = ff_grad_run(g, bar);
+    if (st == FF_OK) *stats = *ff_grad_get_stats(g);
     ff_grad_destroy(&g);
     ff_free(bar);
     *t_backward_s = ff_now_s() - t0;
@@ -185,6 +193,7 @@ static ff_status bench_globe(ff_app *app)
     ff_case *cs = NULL;
     ff_eval *e = NULL;
     double *t_s = NULL, *out = NULL, t_setup_s = 0;
+    ff_grad_stats way_back = {0};
     bench_sums sums = {0};
     bench_phases phases = {.n = 0};
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
@@ -192,6 +201,7 @@ static ff_status bench_globe(ff_app *app)
     opts.device_only = true;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
     opts.keep = train;
+    opts.adjoint = train && !opts.f64 ? app_adjoint(app, "bench") : NULL;
     FF_TRY(ff_agree(app->comm,
                     ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
@@ -207,7 +217,7 @@ static ff_status bench_globe(ff_app *app)
             FF_GO(ff_eval_refresh(e));
         FF_GO(ff_eval_run(e, out));
         forward_peak = ff_mem_peak() > forward_peak && k < 0 ? ff_mem_peak() : forward_peak;
-        if (train) FF_GO(backward(app, e, cs, &t_backward_s[1]));
+        if (train) FF_GO(backward(app, e, cs, &t_backward_s[1], &way_back));
         FF_GO(ff_comm_barrier(app->comm));
         t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
         if (k < 0) continue;
@@ -226,7 +236,7 @@ static ff_status bench_globe(ff_app *app)
             app->backend != NULL ? app->backend->name : ff_globe_isa());
     report(app, t_s, repeat, t_setup_s, &sums);
     print_phases(app, &phases);
-    if (train) report_train(app, t_forward_s, t_backward_s[0], forward_peak, sums.peak);
+    if (train) report_train(app, t_forward_s, t_backward_s[0], &way_back, forward_peak, sums.peak);
     FF_GO(dist_table(app, e));
 done:
     ff_free(t_s);

@@ -228,11 +228,11 @@ static void report(train *t, const ff_train_result *r)
     ff_json_close(j);
 }
 
-/* The forward pass and what is done once a source are the CPU's; --backend cuda gives the pair adjoints to the GPU. */
+/* --backend cuda: layers forward and pair adjoints on the GPU; what is done once a source on the way back is the CPU's. */
 static ff_status check_backend(train *t)
 {
     if (t->app->backend == NULL) return FF_OK;
-    t->o.adjoint = app_adjoint(t->app, "train");
+    t->o.adjoint = t->o.backend = app_adjoint(t->app, "train");
     if (t->o.adjoint != NULL) return FF_OK;
     if (ff_config_given(t->app->config, "run.precision"))
         return ff_fail(FF_E_UNSUPPORTED, "train: gradients are computed on CPUs with --precision f32 or f64; "

@@ -111,51 +111,65 @@ ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out)
     return FF_OK;
 }
 
-/* ---- several samples ---- */
+/* ---- several units or samples ---- */
 
-static void append(ff_adj_lists *l, const ff_adj_lists *p)
+typedef struct place {
+    int64_t slot, target, group, block;
+} place;
+
+/* Where each part begins; place n is behind the last one. */
+static void places(int64_t n_fixed, const ff_adj_lists *const *part, int64_t n, place *at)
 {
-    memcpy(l->x_s + 4 * l->n_slot, p->x_s, (size_t)(4 * p->n_slot) * sizeof *p->x_s);
-    memcpy(l->x_t + 4 * l->n_target, p->x_t, (size_t)(4 * p->n_target) * sizeof *p->x_t);
-    for (int64_t s = 1; s <= p->n_slot; s++) l->group_off[l->n_slot + s] = l->n_group + p->group_off[s];
-    for (int64_t g = 0; g < p->n_group; g++)
-        l->group_slot[l->n_group + g] = p->group_slot[g] + (int32_t)l->n_slot;
-    for (int64_t k = 0; k < G * p->n_group; k++)
-        l->target[G * l->n_group + k] = p->target[k] < 0 ? -1 : p->target[k] + (int32_t)l->n_target;
-    for (int64_t k = 1; k <= p->n_block; k++) l->block_off[l->n_block + k] = l->n_group + p->block_off[k];
-    l->n_slot += p->n_slot;
-    l->n_target += p->n_target;
-    l->n_group += p->n_group;
-    l->n_block += p->n_block;
-    l->pairs += p->pairs;
+    at[0] = (place){0, n_fixed, 0, 0};
+    for (int64_t k = 0; k < n; k++)
+        at[k + 1] = (place){at[k].slot + part[k]->n_slot, at[k].target + part[k]->n_target,
+                            at[k].group + part[k]->n_group, at[k].block + part[k]->n_block};
 }
 
-ff_status ff_adj_lists_join(const ff_adj_lists *const *part, int n, ff_adj_lists **out)
+static void put_part(const ff_adj_lists *l, const ff_adj_lists *p, const place *at, int64_t n_fixed)
+{
+    int32_t slot = (int32_t)at->slot, fixed = (int32_t)n_fixed, own = (int32_t)(at->target - n_fixed);
+    if (p->n_slot > 0) memcpy(l->x_s + 4 * at->slot, p->x_s, (size_t)(4 * p->n_slot) * sizeof *p->x_s);
+    if (p->n_target > 0) memcpy(l->x_t + 4 * at->target, p->x_t, (size_t)(4 * p->n_target) * sizeof *p->x_t);
+    for (int64_t s = 1; s <= p->n_slot; s++) l->group_off[at->slot + s] = at->group + p->group_off[s];
+    for (int64_t g = 0; g < p->n_group; g++) l->group_slot[at->group + g] = p->group_slot[g] + slot;
+    for (int64_t k = 0; k < G * p->n_group; k++)
+        l->target[G * at->group + k] = p->target[k] < fixed ? p->target[k] : p->target[k] + own;
+    for (int64_t k = 1; k <= p->n_block; k++) l->block_off[at->block + k] = at->group + p->block_off[k];
+}
+
+ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj_lists *const *part,
+                            int64_t n, ff_adj_lists **out)
 {
     ff_status st = FF_OK;
     ff_adj_lists *l = NULL;
-    int64_t slots = 0, targets = 0, groups = 0, blocks = 0;
+    place *at = NULL;
     int32_t fits;
     *out = NULL;
-    for (int k = 0; k < n; k++) {
-        slots += part[k]->n_slot;
-        targets += part[k]->n_target;
-        groups += part[k]->n_group;
-        blocks += part[k]->n_block;
-    }
-    FF_TRY(ff_to_i32(slots, "sources of the adjoint", &fits));
-    FF_TRY(ff_to_i32(targets, "targets of the adjoint", &fits));
+    FF_GO(FF_NEW(at, n + 1));
+    places(n_fixed, part, n, at);
+    FF_GO(ff_to_i32(at[n].slot, "sources of the adjoint", &fits));
+    FF_GO(ff_to_i32(at[n].target, "targets of the adjoint", &fits));
+    FF_GO(ff_to_i32(at[n].group, "groups of the adjoint", &fits));
     FF_GO(FF_NEW0(l, 1));
-    FF_GO(FF_NEW(l->x_s, 4 * slots + 1));
-    FF_GO(FF_NEW(l->x_t, 4 * targets + 1));
-    FF_GO(FF_NEW0(l->group_off, slots + 1));
-    FF_GO(FF_NEW(l->group_slot, groups + 1));
-    FF_GO(FF_NEW(l->target, G * groups + 1));
-    FF_GO(FF_NEW0(l->block_off, blocks + 1));
-    for (int k = 0; k < n; k++) append(l, part[k]);
+    FF_GO(FF_NEW(l->x_s, 4 * at[n].slot + 1));
+    FF_GO(FF_NEW(l->x_t, 4 * at[n].target + 1));
+    FF_GO(FF_NEW0(l->group_off, at[n].slot + 1));
+    FF_GO(FF_NEW(l->group_slot, at[n].group + 1));
+    FF_GO(FF_NEW(l->target, G * at[n].group + 1));
+    FF_GO(FF_NEW0(l->block_off, at[n].block + 1));
+    l->n_slot = at[n].slot;
+    l->n_target = at[n].target;
+    l->n_group = at[n].group;
+    l->n_block = at[n].block;
+    if (n_fixed > 0) memcpy(l->x_t, x_fixed, (size_t)(4 * n_fixed) * sizeof *x_fixed);
+    for (int64_t k = 0; k < n; k++) l->pairs += part[k]->pairs;
+#pragma omp parallel for schedule(dynamic, 16)
+    for (int64_t k = 0; k < n; k++) put_part(l, part[k], &at[k], n_fixed);
     *out = l;
     l = NULL;
 done:
+    ff_free(at);
     ff_adj_lists_destroy(&l);
     return st;
 }

@@ -56,8 +56,11 @@ ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out);
 void ff_adj_builder_destroy(ff_adj_builder **b);
 void ff_adj_lists_destroy(ff_adj_lists **l);
 
-/* Lists of several samples behind each other: slots and targets are renumbered in the order given.  Local, FF_E_MEM */
-ff_status ff_adj_lists_join(const ff_adj_lists *const *part, int n, ff_adj_lists **out);
+/* Lists of several units or samples behind each other: slots and targets are renumbered in the order given. Targets
+ * 0 .. n_fixed - 1 with positions x_fixed [n_fixed][4] are those of all parts; a part's target n_fixed + k is the k-th
+ * of its own. Parts are copied in parallel.                                                        Local, FF_E_MEM */
+ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj_lists *const *part,
+                            int64_t n, ff_adj_lists **out);
 
 /* Cotangents of one network's sums. A sum row of a slot: [h0: off_m | (m, g, unit x, y, z) n_vec | strength | x_t - x_s
  * (3) | length], ff_adj_row_len() doubles. */

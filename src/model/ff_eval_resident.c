@@ -29,7 +29,7 @@ struct eval_resident {
 
 bool ff_eval_is_resident(const ff_eval *e)
 {
-    return e->opts.backend != NULL && e->opts.backend->resident != NULL && !e->opts.f64 && !e->opts.keep;
+    return e->opts.backend != NULL && e->opts.backend->resident != NULL && !e->opts.f64;
 }
 
 /* ---- networks and shapes, once ---- */
@@ -315,6 +315,28 @@ done:
     return st;
 }
 
+/* Target cloud i's rows of layer k for the way back, own order. */
+static ff_status keep_rows(ff_eval *e, int k, int i)
+{
+    ff_status st = FF_OK;
+    const ff_cloud *cloud = e->cloud[i];
+    bool final = k == e->c->model->config->n_comm, many = e->comm->size > 1;
+    int64_t n_comp = final ? e->res->m.n_out : e->n_dyn;
+    float *given = NULL, *own = NULL;
+    st = FF_NEW(given, (many ? cloud->n_own : n_home(e, i)) * n_comp + 1);
+    if (st == FF_OK && !many) st = FF_NEW(own, cloud->n_own * n_comp + 1);
+    if (st == FF_OK) st = e->opts.backend->resident->rows(e->res->r, k, i, given);
+    FF_GO(ff_agree(e->comm, st));
+    if (!many) FF_GO(ff_cloud_to_own(cloud, (size_t)n_comp * sizeof *own, given, own));
+    e->kept[k * e->n_cloud + i] = many ? given : own;
+    if (many) given = NULL;
+    own = NULL;
+done:
+    ff_free(given);
+    ff_free(own);
+    return st;
+}
+
 static ff_status fields(ff_eval *e, double *out)
 {
     const ff_resident_ops *ops = e->opts.backend->resident;
@@ -344,11 +366,16 @@ ff_status ff_eval_resident_run(ff_eval *e, double *out)
     const ff_resident_ops *ops = e->opts.backend->resident;
     int n_comm = e->c->model->config->n_comm;
     ff_phase_begin("layers");
+    ff_eval_drop_kept(e);
+    if (e->opts.keep) FF_GO(FF_NEW0_ALL(e->comm, e->kept, (n_comm + 1) * e->n_cloud + 1));
     for (int k = 0; k <= n_comm; k++) {
         st = ops->layer(e->res->r, k);
         if (e->comm->size > 1 || st != FF_OK) FF_GO(ff_agree(e->comm, st));
-        for (int i = 0; i < e->n_cloud && e->opts.layer != NULL; i++)
-            if (k == n_comm ? i == e->target : i < e->n_src) FF_GO(show(e, k, i));
+        for (int i = 0; i < e->n_cloud; i++) {
+            if (k == n_comm ? i != e->target : i >= e->n_src) continue;
+            if (e->opts.layer != NULL) FF_GO(show(e, k, i));
+            if (e->opts.keep) FF_GO(keep_rows(e, k, i));
+        }
     }
     FF_GO(fields(e, out));
     if (e->comm->size > 1) FF_GO(ff_agree(e->comm, take_traffic(e)));

@@ -109,7 +109,7 @@ static void clear_values(ff_grad *g)
         if (s->x_node_bar != NULL) memset(s->x_node_bar, 0, nodes * dim);
         if (s->mu_bar != NULL) memset(s->mu_bar, 0, own);
     }
-    g->stats = (ff_grad_stats){0, 0, 0};
+    g->stats = (ff_grad_stats){0};
 }
 
 static ff_status alloc_values(ff_grad *g)

@@ -39,8 +39,8 @@ typedef struct ff_grad ff_grad;
 typedef struct ff_grad_stats {
     int64_t
         pairs; /* pair adjoints of the last run (a pair through one branch's network in one layer), this rank */
-    double t_run_s;
-    int64_t bytes_sent; /* cotangents of targets, this rank */
+    double t_run_s, t_lists_s, t_pairs_s; /* all of it; with opts.adjoint: pair lists, pairs on the backend */
+    int64_t bytes_sent;                   /* cotangents of targets, this rank */
 } ff_grad_stats;
 
 /* Trees and lists for the way back; e is borrowed and must have been created with opts.keep. want: FF_GRAD_* or-ed.

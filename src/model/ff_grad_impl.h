@@ -8,6 +8,7 @@
 #include "ff_dtt.h"
 #include "ff_mem.h"
 #include "ff_moment.h"
+#include "ff_timer.h"
 
 #include <math.h>
 #include <string.h>

@@ -15,27 +15,31 @@ static void first_targets(const back *l, int j, grad_pairs *p)
     }
 }
 
-static ff_status fixed_targets(const back *l, int j, pair_sink *q)
+/* Positions of the fixed targets [n_fixed][4]. */
+static ff_status fixed_targets(const back *l, int j, const grad_pairs *p, double **out)
 {
     int dim = l->e->dim;
-    int32_t index;
+    FF_TRY(FF_NEW0(*out, 4 * p->n_fixed + 1));
     for (int i = 0; i < l->e->n_cloud; i++) {
         const ff_tree *t = l->g->tlet[i]->tree;
         if (!is_target(l, i)) continue;
+        double *point = *out + 4 * p->point[i], *node = *out + 4 * p->node[i];
         for (int64_t k = 0; k < t->n_held; k++)
-            FF_TRY(sink_target(q, l->g->set[i].x_point + k * dim, dim, &index));
-        for (int32_t k = 0; k < t->n_nodes; k++) FF_TRY(sink_target(q, centroid_of(l, i, j, k), dim, &index));
+            for (int d = 0; d < dim; d++) point[4 * k + d] = l->g->set[i].x_point[k * dim + d];
+        for (int32_t k = 0; k < t->n_nodes; k++)
+            for (int d = 0; d < dim; d++) node[4 * (int64_t)k + d] = centroid_of(l, i, j, k)[d];
     }
     return FF_OK;
 }
 
-/* Slots and pairs of one unit. */
-static ff_status list_unit(worker *w, pair_sink *q)
+/* Lists of one unit; q->some is the caller's afterwards. */
+static ff_status list_unit(worker *w, pair_sink *q, ff_adj_lists **out)
 {
     ff_status st = FF_OK;
     int dim = w->l->e->dim;
     double *x = NULL;
     unit_range(w);
+    FF_GO(ff_adj_builder_create(&q->b));
     FF_GO(FF_NEW0(x, 4 * w->n_slots));
     for (int k = 0; k < w->n_slots; k++) {
         const real *dyn;
@@ -44,43 +48,105 @@ static ff_status list_unit(worker *w, pair_sink *q)
         for (int d = 0; d < dim; d++) x[4 * k + d] = from[d];
     }
     FF_GO(ff_adj_builder_slots(q->b, w->n_slots, x));
-    q->n = 0;
+    q->n = q->n_some = q->cap_some = 0;
     FF_GO(unit_walk(w));
     FF_GO(ff_adj_builder_pairs(q->b, w->n_slots, q->n, q->slot, q->target));
+    FF_GO(ff_adj_builder_finish(&q->b, out));
+done:
+    ff_adj_builder_destroy(&q->b);
+    ff_free(x);
+    return st;
+}
+
+/* What the units leave, [n_units] each. */
+typedef struct unit_lists {
+    ff_adj_lists **part;
+    grad_some **some;
+    int64_t *n_some;
+} unit_lists;
+
+static ff_status list_units_all(const back *l, int j, const grad_pairs *p, const unit_lists *u)
+{
+    ff_status st = FF_OK;
+    const grad_set *s = &l->g->set[j];
+#pragma omp parallel
+    {
+        pair_sink q = {.p = p};
+        worker w = {.l = l, .s = &l->src[j], .j = j, .sink = &q, .st = FF_OK};
+        ff_status mine = FF_OK;
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t k = 0; k < s->n_units; k++) {
+            if (mine != FF_OK) continue;
+            w.unit = &s->unit[k];
+            mine = list_unit(&w, &q, &u->part[k]);
+            u->some[k] = q.some;
+            u->n_some[k] = q.n_some;
+            q.some = NULL;
+        }
+        ff_free(q.slot);
+        ff_free(q.target);
+        if (mine != FF_OK) {
+#pragma omp atomic write
+            st = mine;
+        }
+    }
+    return st;
+}
+
+/* Units' lists behind each other. */
+static ff_status join_units(const back *l, int j, const unit_lists *u, grad_pairs *p, ff_adj_lists **lists)
+{
+    ff_status st = FF_OK;
+    int64_t n = l->g->set[j].n_units;
+    double *x = NULL;
+    for (int64_t k = 0; k < n; k++) {
+        p->unit_slot[k + 1] = p->unit_slot[k] + u->part[k]->n_slot;
+        p->n_some += u->n_some[k];
+    }
+    FF_GO(FF_NEW(p->some, p->n_some + 1));
+    for (int64_t k = 0, at = 0; k < n; at += u->n_some[k++])
+        if (u->n_some[k] > 0) memcpy(p->some + at, u->some[k], (size_t)u->n_some[k] * sizeof *p->some);
+    FF_GO(fixed_targets(l, j, p, &x));
+    FF_GO(ff_adj_lists_join(p->n_fixed, x, (const ff_adj_lists *const *)u->part, n, lists));
 done:
     ff_free(x);
     return st;
 }
 
+static void unit_lists_free(unit_lists *u, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        if (u->part != NULL) ff_adj_lists_destroy(&u->part[k]);
+        if (u->some != NULL) ff_free(u->some[k]);
+    }
+    ff_free(u->part);
+    ff_free(u->some);
+    ff_free(u->n_some);
+}
+
 static ff_status make_pairs(const back *l, int j, grad_pairs *p)
 {
     ff_status st = FF_OK;
-    const grad_set *s = &l->g->set[j];
+    int64_t n = l->g->set[j].n_units;
     const ff_pair_backend *b = l->e->opts.adjoint;
     ff_adj_lists *lists = NULL;
-    pair_sink q = {.p = p};
-    worker w = {.l = l, .s = &l->src[j], .j = j, .sink = &q, .st = FF_OK};
-    FF_GO(FF_NEW0(p->unit_slot, s->n_units + 1));
+    unit_lists u = {NULL, NULL, NULL};
+    FF_GO(FF_NEW0(p->unit_slot, n + 1));
     FF_GO(FF_NEW0(p->point, l->e->n_cloud));
     FF_GO(FF_NEW0(p->node, l->e->n_cloud));
+    FF_GO(FF_NEW0(u.part, n + 1));
+    FF_GO(FF_NEW0(u.some, n + 1));
+    FF_GO(FF_NEW0(u.n_some, n + 1));
     first_targets(l, j, p);
-    FF_GO(ff_adj_builder_create(&q.b));
-    FF_GO(fixed_targets(l, j, &q));
-    for (int64_t k = 0; k < s->n_units; k++) {
-        w.unit = &s->unit[k];
-        FF_GO(list_unit(&w, &q));
-        p->unit_slot[k + 1] = p->unit_slot[k] + w.n_slots;
-    }
-    FF_GO(ff_adj_builder_finish(&q.b, &lists));
+    FF_GO(list_units_all(l, j, p, &u));
+    FF_GO(join_units(l, j, &u, p, &lists));
     p->n_slot = lists->n_slot;
     p->n_target = lists->n_target;
     p->pairs = lists->pairs;
     FF_GO(b->adjoint->job_create(b->impl, lists, &p->job));
 done:
-    ff_adj_builder_destroy(&q.b);
+    unit_lists_free(&u, n);
     ff_adj_lists_destroy(&lists);
-    ff_free(q.slot);
-    ff_free(q.target);
     return st;
 }
 
@@ -258,11 +324,15 @@ static ff_status run_source(back *l, int j)
     ff_status st = FF_OK;
     ff_grad *g = l->g;
     pair_run r = {.p = &g->pairs[l->final][j]};
+    double t0 = ff_now_s();
     if (r.p->job == NULL) FF_TRY(make_pairs(l, j, r.p));
+    g->stats.t_lists_s += ff_now_s() - t0;
     FF_GO(pair_run_alloc(l, j, &r));
     fill_targets(l, &r);
     FF_GO(each_unit(l, j, &r, false));
+    t0 = ff_now_s();
     for (int b = 0; b < l->e->n_len; b++) FF_GO(run_branch(l, j, b, &r));
+    g->stats.t_pairs_s += ff_now_s() - t0;
     take_targets(l, j, &r);
     FF_GO(each_unit(l, j, &r, true));
     l->pairs += r.p->pairs * l->e->n_len;

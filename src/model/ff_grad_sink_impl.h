@@ -1,13 +1,14 @@
 /* Pairs of units as lists for a backend (ff_pair_adjoint.h) instead of tiles. Part of ff_grad_unit_impl.h.
  *
- * Targets of a source's lists: for every target cloud its held points, then its held nodes; behind all of them, as they
- * come, points of leaves that share a far-near value. */
+ * Targets of a source's lists: for every target cloud its held points, then its held nodes (the fixed ones); behind all
+ * of them, unit after unit as they come, points of leaves that share a far-near value. */
 
-struct pair_sink {
-    grad_pairs *p;
+struct pair_sink { /* a unit's */
+    const grad_pairs *p;
     ff_adj_builder *b;
-    int64_t n, cap_slot, cap_target, cap_some; /* of the unit; of p->some */
-    int32_t *slot, *target;
+    int64_t n, n_some, cap_slot, cap_target, cap_some;
+    int32_t *slot, *target; /* [n] */
+    grad_some *some;        /* [n_some] */
 };
 
 static void sink_pair(worker *w, int slot, int64_t target)
@@ -36,11 +37,11 @@ static const double *centroid_of(const back *l, int i, int j, int32_t node)
     return (i == j && !l->final ? t->x_node : t->x_plain) + (int64_t)node * l->e->dim;
 }
 
-static ff_status sink_target(pair_sink *q, const double *x, int dim, int32_t *index)
+static ff_status sink_target(ff_adj_builder *b, const double *x, int dim, int32_t *index)
 {
     double row[4] = {0, 0, 0, 0};
     for (int d = 0; d < dim; d++) row[d] = x[d];
-    return ff_adj_builder_target(q->b, row, index);
+    return ff_adj_builder_target(b, row, index);
 }
 
 /* The sources of a leaf ask for the same points one after the other: the last few entries are looked through. */
@@ -48,16 +49,15 @@ static void sink_some(worker *w, int slot, int32_t node, int64_t first, uint64_t
 {
     enum { LOOK_BACK = 32 };
     pair_sink *q = w->sink;
-    grad_pairs *p = q->p;
     int32_t index;
-    for (int64_t k = p->n_some; k-- > 0 && k + LOOK_BACK >= p->n_some;)
-        if (p->some[k].cloud == w->i && p->some[k].node == node && p->some[k].mask == mask) {
-            sink_pair(w, slot, p->n_fixed + k);
+    for (int64_t k = q->n_some; k-- > 0 && k + LOOK_BACK >= q->n_some;)
+        if (q->some[k].cloud == w->i && q->some[k].node == node && q->some[k].mask == mask) {
+            sink_pair(w, slot, q->p->n_fixed + k);
             return;
         }
-    if (w->st == FF_OK) w->st = ff_mem_reserve(&p->some, &q->cap_some, p->n_some + 1, sizeof *p->some);
-    if (w->st == FF_OK) w->st = sink_target(q, centroid_of(w->l, w->i, w->j, node), w->l->e->dim, &index);
+    if (w->st == FF_OK) w->st = ff_mem_reserve(&q->some, &q->cap_some, q->n_some + 1, sizeof *q->some);
+    if (w->st == FF_OK) w->st = sink_target(q->b, centroid_of(w->l, w->i, w->j, node), w->l->e->dim, &index);
     if (w->st != FF_OK) return;
-    p->some[p->n_some++] = (grad_some){w->i, node, first, mask};
-    sink_pair(w, slot, index);
+    q->some[q->n_some++] = (grad_some){w->i, node, first, mask};
+    sink_pair(w, slot, q->p->n_fixed + index);
 }

@@ -144,6 +144,7 @@ static ff_status evaluate(trainer *t, const ff_sample *s, bool keep, ff_eval **e
     opts.f64 = t->o->f64;
     opts.backend = t->o->backend;
     opts.keep = keep;
+    opts.device_only = opts.backend != NULL;
     opts.adjoint = keep ? t->o->adjoint : NULL;
     FF_TRY(ff_eval_create(t->group, s->c, &opts, e));
     FF_TRY(FF_NEW_ALL(t->group, *rows, s->n * t->n_comp + 1));

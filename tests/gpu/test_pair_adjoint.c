@@ -76,7 +76,7 @@ static ff_status joined_same(const ff_pair_backend *b, const adj_case *q, const 
     int64_t n = q->lists->n_slot, n_t = q->lists->n_target * q->v.n_comp, len = n * ff_adj_row_len(&q->v);
     two.lists = NULL;
     two.rec = two.strength = two.out_bar = NULL;
-    FF_GO(ff_adj_lists_join(part, 2, &two.lists));
+    FF_GO(ff_adj_lists_join(0, NULL, part, 2, &two.lists));
     FF_GO(FF_NEW(two.rec, 2 * n * q->v.rec_len));
     FF_GO(FF_NEW(two.strength, 2 * n));
     FF_GO(FF_NEW(two.out_bar, 2 * n_t));
