@@ -425,9 +425,10 @@ const ff_option ff_options[] = {
          "Relative error wanted at the 99th percentile: picks theta, order and leaf from a measured table."},
     {.key = "sum.order",
      .type = FF_OPT_INT,
-     .range = "0 .. 12",
+     .range = "0 .. 20",
      .verbs = SUM | BENCH,
-     .help = "Degree of interpolation, instead of rtol; 0: one point, the centroid."},
+     .help = "Degree of expansions, instead of rtol (at most 12 but for 1/r and dipoles); 0: one point, the "
+             "centroid."},
     {.key = "sum.leaf",
      .type = FF_OPT_INT,
      .range = "65 .. 8192",

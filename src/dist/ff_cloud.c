@@ -243,12 +243,15 @@ static ff_status global_box(ff_cloud *c, const float *x)
 }
 
 /* Sorts the home side and notes where each of its rows goes. Local. */
-static ff_status sort_home(ff_cloud *c, const float *x, sorted_home *s)
+static ff_status sort_home(ff_cloud *c, const float *x, const uint64_t *code, sorted_home *s)
 {
     s->n = c->n_home;
     FF_TRY(FF_NEW(s->code, s->n));
     FF_TRY(FF_NEW(s->index, s->n));
-    ff_morton_codes(x, s->n, c->dim, c->lo, c->hi, s->code);
+    if (code != NULL)
+        memcpy(s->code, code, (size_t)s->n * sizeof *code);
+    else
+        ff_morton_codes(x, s->n, c->dim, c->lo, c->hi, s->code);
     for (int64_t i = 0; i < s->n; i++) s->index[i] = i;
     FF_TRY(ff_sort_u64(s->code, s->index, s->n));
     for (int64_t i = 0; i < s->n; i++) c->home_slot[s->index[i]] = i;
@@ -295,6 +298,12 @@ done:
 ff_status ff_cloud_create(ff_comm *comm, const float *x_home, int64_t n_home, int dim, int leaf_size,
                           ff_cloud **out)
 {
+    return ff_cloud_create_coded(comm, x_home, NULL, n_home, dim, leaf_size, out);
+}
+
+ff_status ff_cloud_create_coded(ff_comm *comm, const float *x_home, const uint64_t *code, int64_t n_home,
+                                int dim, int leaf_size, ff_cloud **out)
+{
     ff_cloud *c = NULL;
     sorted_home s = {NULL, NULL, 0};
     *out = NULL;
@@ -303,7 +312,7 @@ ff_status ff_cloud_create(ff_comm *comm, const float *x_home, int64_t n_home, in
     FF_GO(number_points(c));
     FF_GO(ff_agree(comm, check_finite(c, x_home)));
     FF_GO(global_box(c, x_home));
-    FF_GO(ff_agree(comm, sort_home(c, x_home, &s)));
+    FF_GO(ff_agree(comm, sort_home(c, x_home, code, &s)));
     FF_GO(distribute(c, &s));
     FF_GO(ff_cloud_to_own(c, (size_t)dim * sizeof(float), x_home, c->x));
     *out = c;

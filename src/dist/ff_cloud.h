@@ -32,11 +32,18 @@ typedef struct ff_cloud {
  * Errors: FF_E_INPUT non-finite coordinate (names the original id); FF_E_ARG; FF_E_MEM; FF_E_COMM. */
 ff_status ff_cloud_create(ff_comm *comm, const float *x_home, int64_t n_home, int dim, int leaf_size,
                           ff_cloud **out);
+/* The same in the order of (code, original id), code [n_home] below 2^63. */
+ff_status ff_cloud_create_coded(ff_comm *comm, const float *x_home, const uint64_t *code, int64_t n_home,
+                                int dim, int leaf_size, ff_cloud **out);
 void ff_cloud_destroy(ff_cloud **c);
 
 /* Moves the runs to a new cut [size + 1] (block borders, ascending, 0 .. n), the same on all ranks. On
  * failure the cloud is as before or, after FF_E_COMM, only good to be destroyed. Collective. */
 ff_status ff_cloud_recut(ff_cloud *c, const int64_t *cut);
+
+/* Own row i becomes what was own row from[i], a permutation [n_own] that moves rows inside blocks that the cut never
+ * divides. The cloud must not be cut anew afterwards. Errors: FF_E_MEM, the cloud is as before. Local */
+ff_status ff_cloud_reorder(ff_cloud *c, const int64_t *from);
 
 /* Rows of row_bytes bytes from home order to own order and back; the two may not overlap. Collective. */
 ff_status ff_cloud_to_own(const ff_cloud *c, size_t row_bytes, const void *home, void *own);

@@ -79,7 +79,7 @@ ff_status ff_sum_check_kernel(const ff_sum_opts *o)
 
 static atomic_int isa_limit = 2;
 
-static int isa_level(void)
+int ff_sum_isa_level(void)
 {
     int level = 0;
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -98,19 +98,19 @@ void ff_sum_isa_limit(int level)
 const char *ff_sum_isa(void)
 {
     static const char *const name[] = {"plain", "avx2", "avx512"};
-    return name[isa_level()];
+    return name[ff_sum_isa_level()];
 }
 
 void ff_sum_tile_f64(const ff_sum_spec *s, const ff_sum_args_f64 *a)
 {
     static ff_sum_tile_fn_f64 *const row[] = {ff_sum_plain_f64, ff_sum_avx2_f64, ff_sum_avx512_f64};
     const ff_radial_par p = parameters(s);
-    row[isa_level()](s, &p, a);
+    row[ff_sum_isa_level()](s, &p, a);
 }
 
 void ff_sum_tile_f32(const ff_sum_spec *s, const ff_sum_args_f32 *a)
 {
     static ff_sum_tile_fn_f32 *const row[] = {ff_sum_plain_f32, ff_sum_avx2_f32, ff_sum_avx512_f32};
     const ff_radial_par p = parameters(s);
-    row[isa_level()](s, &p, a);
+    row[ff_sum_isa_level()](s, &p, a);
 }

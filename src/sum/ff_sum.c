@@ -64,8 +64,12 @@ static ff_status check_numbers(const ff_sum_opts *o)
 {
     if (!(o->theta >= 0 && o->theta <= 1e6))
         return ff_fail(FF_E_ARG, "sum: theta = %g, expected theta >= 0", o->theta);
-    if (o->order < 0 || o->order > FF_SUM_ORDER_MAX)
-        return ff_fail(FF_E_ARG, "sum: order = %d, expected 0 to %d", o->order, FF_SUM_ORDER_MAX);
+    if (ff_sum_harmonic(o) && o->theta >= 2)
+        return ff_fail(FF_E_ARG, "sum: theta = %g, expected theta < 2 with 1/R, where expansions converge",
+                       o->theta);
+    const int most = ff_sum_harmonic(o) ? FF_HARM_ORDER_MAX : FF_SUM_ORDER_MAX;
+    if (o->order < 0 || o->order > most)
+        return ff_fail(FF_E_ARG, "sum: order = %d, expected 0 to %d", o->order, most);
     if (o->leaf_size <= FF_LEAF_MAX || o->leaf_size > FF_LEAF_WHOLE_MAX)
         return ff_fail(FF_E_ARG, "sum: leaf_size = %d, expected %d to %d", o->leaf_size, FF_LEAF_MAX + 1,
                        FF_LEAF_WHOLE_MAX);
@@ -123,8 +127,10 @@ static ff_status make_cloud(ff_sum *s, int k, const double *x, int64_t n, double
     ff_status st = FF_OK;
     const int dim = s->o.dim;
     float *narrow = NULL;
+    uint64_t *code = NULL;
     *home = NULL;
     st = FF_NEW(narrow, n * dim + 1);
+    if (st == FF_OK) st = FF_NEW(code, n + 1);
     if (st == FF_OK) st = FF_NEW(*home, 3 * n + 1);
     FF_GO(ff_agree(s->comm, st));
     for (int64_t i = 0; i < n; i++)
@@ -133,9 +139,12 @@ static ff_status make_cloud(ff_sum *s, int k, const double *x, int64_t n, double
             (*home)[3 * i + d] = v;
             if (d < dim) narrow[i * dim + d] = (float)v;
         }
-    FF_GO(ff_cloud_create(s->comm, narrow, n, dim, s->o.leaf_size, &s->side[k].cloud));
+    FF_GO(ff_sum_codes(s->comm, narrow, n, dim, s->o.leaf_size, code));
+    FF_GO(ff_cloud_create_coded(s->comm, narrow, code, n, dim, s->o.leaf_size, &s->side[k].cloud));
+    FF_GO(ff_sum_order_points(s->side[k].cloud));
 done:
     ff_free(narrow);
+    ff_free(code);
     return st;
 }
 
@@ -151,7 +160,8 @@ static ff_status make_lets(ff_sum *s)
     if (s->o.adjoint) need[0 * n + (n - 1)] = 1;
     FF_TRY(ff_let_build(cloud, n, need, s->o.theta, let));
     for (int k = 0; k < n; k++) s->side[k].let = let[k];
-    st = ff_let_mark(let[n - 1], let[0], s->o.theta, false, NULL, 0, NULL);
+    for (int k = 0; k < n && st == FF_OK; k++) st = ff_sum_boxes(s, &s->side[k]);
+    if (st == FF_OK) st = ff_let_mark(let[n - 1], let[0], s->o.theta, false, NULL, 0, NULL);
     if (st == FF_OK && n == 2 && s->o.adjoint)
         st = ff_let_mark(let[0], let[1], s->o.theta, false, NULL, 0, NULL);
     FF_TRY(ff_agree(s->comm, st));
@@ -171,7 +181,7 @@ static ff_status place_points(ff_sum *s, sum_side *side, const double *home)
         FF_TRY(ff_let_push_begin(let, 0, NULL, 3 * sizeof *home, side->x, &t));
         FF_TRY(ff_let_push_end(&t));
     }
-    return ff_sum_boxes(s, side);
+    return s->o.order > 0 ? FF_OK : ff_sum_centroids(side);
 }
 
 static ff_status make_plan(const ff_sum *s, const sum_side *to, const sum_side *from, ff_plan **out)
@@ -209,8 +219,12 @@ static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
     for (int k = 0; k < s->n_side; k++) FF_GO(check_points(s->comm, what[k], x[k], n[k], s->o.dim));
     FF_GO(ff_sum_choose(&s->o));
     FF_GO(check_numbers(&s->o));
-    ff_sum_basis_init(&s->basis, s->o.order);
+    ff_sum_basis_init(&s->basis, ff_sum_harmonic(&s->o) ? 0 : s->o.order);
     s->n_proxy = s->basis.n1 * s->basis.n1 * (s->o.dim == 3 ? s->basis.n1 : 1);
+    if (ff_sum_harmonic(&s->o)) {
+        FF_GO(ff_agree(s->comm, ff_harm_create(s->o.order, &s->harm)));
+        s->n_proxy = s->harm->n;
+    }
     FF_GO(find_centre(s, x, n));
     for (int k = 0; k < s->n_side; k++) FF_GO(make_cloud(s, k, x[k], n[k], &home[k]));
     FF_GO(make_lets(s));
@@ -256,12 +270,14 @@ void ff_sum_destroy(ff_sum **sp)
 {
     ff_sum *s = *sp;
     if (s == NULL) return;
+    ff_harm_destroy(&s->harm);
     ff_plan_destroy(&s->plan);
     ff_plan_destroy(&s->plan_back);
     for (int k = 0; k < s->n_side; k++) {
         ff_free(s->side[k].x);
         ff_free(s->side[k].mid);
         ff_free(s->side[k].half);
+        ff_free(s->side[k].radius);
         ff_let_destroy(&s->side[k].let);
         ff_cloud_destroy(&s->side[k].cloud);
     }
@@ -289,10 +305,12 @@ void ff_sum_get_info(const ff_sum *s, ff_sum_info *out)
 static ff_status job_alloc(sum_job *j)
 {
     const int64_t in = j->n_dens * j->n_in, out = j->n_dens * j->n_out, p = j->s->n_proxy;
+    j->n_w = j->n_dens * (j->s->harm != NULL ? 1 : j->n_in);
+    j->n_a = j->n_dens * (j->s->harm != NULL ? 1 : j->n_out);
     const ff_tree *from = j->from->let->tree, *to = j->to->let->tree;
     FF_TRY(FF_NEW0(j->q, from->n_held * in + 1));
-    FF_TRY(FF_NEW(j->w, from->n_nodes * in * p + 1));
-    FF_TRY(FF_NEW0(j->a, to->n_nodes * out * p + 1));
+    FF_TRY(FF_NEW(j->w, from->n_nodes * (int64_t)j->n_w * p + 1));
+    FF_TRY(FF_NEW0(j->a, to->n_nodes * (int64_t)j->n_a * p + 1));
     return FF_NEW0(j->u, j->to->cloud->n_own * out + 1);
 }
 
@@ -319,11 +337,11 @@ ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const do
     const ff_let *let = j.from->let;
     FF_GO(ff_agree(s->comm, job_alloc(&j)));
     FF_GO(ff_cloud_to_own(j.from->cloud, in * sizeof *j.q, home_in, j.q + (size_t)let->own_first * in));
-    FF_GO(ff_sum_up(s, j.from, (int)in, j.q, j.w));
-    FF_GO(ff_let_push_begin(let, in * (size_t)s->n_proxy * sizeof *j.w, j.w, in * sizeof *j.q, j.q, &t));
+    FF_GO(ff_sum_up(&j));
+    FF_GO(ff_let_push_begin(let, (size_t)(j.n_w * s->n_proxy) * sizeof *j.w, j.w, in * sizeof *j.q, j.q, &t));
     FF_GO(ff_let_push_end(&t));
     FF_GO(ff_agree(s->comm, s->o.single ? ff_sum_rows_f32(&j) : ff_sum_rows_f64(&j)));
-    FF_GO(ff_sum_down(s, j.to, (int)out, j.a, j.u));
+    FF_GO(ff_sum_down(&j));
     FF_GO(ff_cloud_to_home(j.to->cloud, out * sizeof *j.u, j.u, home_out));
 done:
     job_free(&j);

@@ -129,8 +129,7 @@ static void centroids_above(const sum_side *side, int32_t i, const double *botto
     centroid_of(side, sum, i);
 }
 
-/* Collective */
-static ff_status centroids(const sum_side *side)
+ff_status ff_sum_centroids(const sum_side *side)
 {
     const ff_let *let = side->let;
     ff_comm *comm = side->cloud->comm;
@@ -157,19 +156,35 @@ done:
 }
 
 /* The boxes of the tree are float32; a step outwards they hold the float64 points and have no zero width. */
+static void box_of(const ff_sum *s, sum_side *side, int64_t i)
+{
+    const ff_node *n = &side->let->tree->node[i];
+    for (int d = 0; d < 3; d++) {
+        const double lo = nextafterf(n->lo[d], -HUGE_VALF), hi = nextafterf(n->hi[d], HUGE_VALF);
+        side->mid[3 * i + d] = d < s->o.dim ? 0.5 * (lo + hi) : 0;
+        side->half[3 * i + d] = d < s->o.dim ? 0.5 * (hi - lo) : 0;
+    }
+}
+
+/* With its middle as box a node is far if the distance of middles * theta > sum of diameters: theta / 2 bounds the ratio
+ * that expansions converge with, whatever the shape of the boxes. No such distance is less than the gap of the boxes,
+ * so trees held for these hold what is opened then. */
+static void sphere_of(sum_side *side, int64_t i)
+{
+    const double *h = side->half + 3 * i;
+    ff_node *n = &side->let->tree->node[i];
+    side->radius[i] = sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]);
+    for (int d = 0; d < 3; d++) n->lo[d] = n->hi[d] = (float)side->mid[3 * i + d];
+}
+
 ff_status ff_sum_boxes(const ff_sum *s, sum_side *side)
 {
-    const ff_tree *t = side->let->tree;
-    ff_status st = FF_NEW(side->mid, 3 * (int64_t)t->n_nodes + 1);
-    if (st == FF_OK) st = FF_NEW(side->half, 3 * (int64_t)t->n_nodes + 1);
-    FF_TRY(ff_agree(s->comm, st));
-    for (int64_t i = 0; i < t->n_nodes; i++)
-        for (int d = 0; d < 3; d++) {
-            const double lo = nextafterf(t->node[i].lo[d], -HUGE_VALF);
-            const double hi = nextafterf(t->node[i].hi[d], HUGE_VALF);
-            side->mid[3 * i + d] = d < s->o.dim ? 0.5 * (lo + hi) : 0;
-            side->half[3 * i + d] = d < s->o.dim ? 0.5 * (hi - lo) : 0;
-        }
-    if (s->o.order > 0) return FF_OK;
-    return centroids(side);
+    const int64_t n = side->let->tree->n_nodes;
+    FF_TRY(FF_NEW(side->mid, 3 * n + 1));
+    FF_TRY(FF_NEW(side->half, 3 * n + 1));
+    for (int64_t i = 0; i < n; i++) box_of(s, side, i);
+    if (s->harm == NULL) return FF_OK;
+    FF_TRY(FF_NEW(side->radius, n + 1));
+    for (int64_t i = 0; i < n; i++) sphere_of(side, i);
+    return FF_OK;
 }

@@ -17,6 +17,7 @@
 #include "ff_let.h"
 #include "ff_plan.h"
 #include "ff_sum.h"
+#include "ff_sum_harm.h"
 #include "ff_sum_tile.h"
 
 enum { FF_SUM_ORDER_MAX = 12, FF_SUM_N1 = FF_SUM_ORDER_MAX + 1 };
@@ -37,6 +38,7 @@ typedef struct sum_side {
     ff_let *let;
     double *x;          /* [n_held][3] */
     double *mid, *half; /* [n_nodes][3] box of the proxies; order 0: mid is the centroid */
+    double *radius;     /* [n_nodes] half the box's diagonal; only with harmonics */
 } sum_side;
 
 struct ff_sum {
@@ -44,8 +46,9 @@ struct ff_sum {
     ff_sum_opts o;
     double centre[3];
     sum_basis basis;
-    int n_proxy;
-    int n_side; /* 1: targets are the sources */
+    ff_harm *harm; /* expansions in solid harmonics, NULL: interpolation */
+    int n_proxy;   /* numbers of an expansion */
+    int n_side;    /* 1: targets are the sources */
     sum_side side[2];
     ff_plan *plan, *plan_back; /* of the last side as targets; of the first side, NULL where it is the same */
     ff_sum_info info;
@@ -64,14 +67,18 @@ static inline sum_side *ff_sum_targets(ff_sum *s)
 void ff_sum_proxies(const ff_sum *s, const sum_side *side, int32_t node, const double origin[3], int64_t ld,
                     double *x);
 
-/* Boxes of proxies. Collective */
+/* Order of points (ff_sum_code.c, ff_sum_order.c): a set is divided into 2^levels groups, its cuts lie between them. */
+enum { FF_SUM_GROUP_LEVELS = 7 };
+int ff_sum_group_levels(int64_t n, int leaf_size);
+/* Group of each home point. Collective */
+ff_status ff_sum_codes(ff_comm *comm, const float *x, int64_t n, int dim, int leaf_size, uint64_t *code);
+/* Cuts between groups and orders points inside them. Collective */
+ff_status ff_sum_order_points(ff_cloud *c);
+
+/* Boxes of proxies, or spheres of harmonics, and what the criterion is to see of them. Local */
 ff_status ff_sum_boxes(const ff_sum *s, sum_side *side);
-
-/* w [n_nodes][n_comp][n_proxy] of own subtrees, all bottoms and the nodes above, from q [n_held][n_comp]. Collective */
-ff_status ff_sum_up(const ff_sum *s, const sum_side *side, int n_comp, const double *q, double *w);
-
-/* a [n_nodes][n_comp][n_proxy], destroyed; adds what it says at own points to u [n_own][n_comp]. Collective */
-ff_status ff_sum_down(const ff_sum *s, const sum_side *side, int n_comp, double *a, double *u);
+/* Order 0: centroids in place of middles. Collective */
+ff_status ff_sum_centroids(const sum_side *side);
 
 /* One operation between two sides. */
 typedef struct sum_job {
@@ -80,11 +87,32 @@ typedef struct sum_job {
     const ff_plan *plan;
     ff_sum_spec spec;
     int n_dens, n_in, n_out; /* numbers of one density */
-    double *q;               /* [n_held][n_dens * n_in] */
-    double *w;               /* [n_nodes][n_dens * n_in][n_proxy] */
-    double *a;               /* [n_nodes][n_dens * n_out][n_proxy] */
-    double *u;               /* [n_own][n_dens * n_out] */
+    int n_w, n_a; /* expansions of a node: interpolation n_dens * n_in and n_dens * n_out, harmonics n_dens */
+    double *q;    /* [n_held][n_dens * n_in] */
+    double *w;    /* [n_nodes][n_w][n_proxy] */
+    double *a;    /* [n_nodes][n_a][n_proxy] */
+    double *u;    /* [n_own][n_dens * n_out] */
 } sum_job;
+
+/* w of own subtrees, all bottoms and the nodes above, from q. Collective */
+ff_status ff_sum_up(const sum_job *job);
+
+/* a is destroyed; adds what it says at own points to u. Collective */
+ff_status ff_sum_down(const sum_job *job);
+
+/* Steps of one node, of either kind of expansion. tmp [2][n_proxy]. */
+typedef struct sum_steps {
+    void (*leaf_up)(const sum_job *j, int32_t i);
+    void (*children_up)(const sum_job *j, int32_t i, double *tmp);
+    void (*children_down)(const sum_job *j, int32_t i,
+                          double *tmp); /* children need not be own: what they get is theirs */
+    void (*leaf_down)(const sum_job *j, int32_t i);
+} sum_steps;
+const sum_steps *ff_sum_steps(const ff_sum *s);
+extern const sum_steps ff_sum_steps_harm;
+
+/* a of node t from its far nodes. Harmonics only. */
+void ff_sum_far_harm(const sum_job *j, const ff_dtt_lists *l);
 
 /* Near and far pairs of all rows of the plan. Local */
 ff_status ff_sum_rows_f64(const sum_job *job);
@@ -107,6 +135,12 @@ void ff_sum_shift_add(const ff_sum *s, const sum_shift *m, bool up, const double
 /* Cardinal functions of a point in a node: l [dim][n1]. */
 void ff_sum_point_basis(const ff_sum *s, const sum_side *side, int32_t node, const double *x,
                         double l[3][FF_SUM_N1]);
+
+/* Whether these sums take solid harmonics: 1/R in 3 dimensions from order 1. */
+static inline bool ff_sum_harmonic(const ff_sum_opts *o)
+{
+    return o->kernel == FF_SUM_INV_R && o->dim == 3 && o->order > 0;
+}
 
 /* Fills what the user left open (rtol, leaf_size); says why not. Local */
 ff_status ff_sum_choose(ff_sum_opts *o);

@@ -144,7 +144,10 @@ ff_status FF_T(ff_sum_rows)(const sum_job *job)
             if (mine != FF_OK) continue;
             ff_plan_row(job->plan, r, &l);
             memcpy(b.origin, job->to->mid + 3 * (int64_t)l.t, sizeof b.origin);
-            if (l.n_far > 0) far_row(&b, &l);
+            if (l.n_far > 0 && job->s->harm != NULL)
+                ff_sum_far_harm(job, &l);
+            else if (l.n_far > 0)
+                far_row(&b, &l);
             if (l.n_leaf > 0) leaf_row(&b, &l);
         }
         bench_free(&b);
