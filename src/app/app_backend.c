@@ -22,8 +22,9 @@ static bool is(const ff_app *app, const char *key, const char *value)
 /* Work that a GPU does in float64, too. */
 static bool any_precision(const ff_app *app)
 {
-    if (strcmp(app->verb->text.name, "sum") == 0) return true;
-    return strcmp(app->verb->text.name, "bench") == 0 && ff_config_has(app->config, "bench.kind") &&
+    const char *verb = app->verb->text.name;
+    if (strcmp(verb, "sum") == 0 || strcmp(verb, "embed") == 0) return true;
+    return strcmp(verb, "bench") == 0 && ff_config_has(app->config, "bench.kind") &&
            (is(app, "bench.kind", "scatter") || is(app, "bench.kind", "sum"));
 }
 #endif

@@ -58,6 +58,7 @@ static void print_graph(const embed *m)
     ff_json *j = &m->app->json;
     ff_info("%lld points, %s, %lld edges closer than %g, %.1f a point", (long long)m->n_points,
             m->periodic ? "periodic" : "open space", (long long)m->e->n_edges, m->h.cutoff, mean);
+    ff_info("neighbours found on the %s", app_graph_maker(&m->graph) != NULL ? "GPU" : "CPU");
     ff_info("lmax %d, %lld channels, %d radial functions, %d hidden", m->h.o.lmax,
             (long long)m->h.o.n_channels, m->h.o.n_radial, m->h.o.n_hidden);
     if (m->e->n_coincident > 0)
@@ -76,8 +77,10 @@ static ff_status run(embed *m)
     FF_TRY(embed_check_output(m->app));
     FF_TRY(embed_read_head(m));
     FF_TRY(embed_read_points(m));
+    FF_TRY(app_graph_open(m->app, &m->graph));
     ff_phase_begin("neighbours");
-    FF_TRY(ff_embed_create(m->app->comm, m->x, m->n_home, m->h.cutoff, m->periodic ? &m->cell : NULL, &m->e));
+    FF_TRY(ff_embed_create(m->app->comm, m->x, m->n_home, m->h.cutoff, m->periodic ? &m->cell : NULL,
+                           app_graph_maker(&m->graph), &m->e));
     print_graph(m);
     FF_TRY(ff_agree(m->app->comm, alloc_results(m)));
     FF_TRY(forward(m));
@@ -95,5 +98,6 @@ ff_status cmd_embed(ff_app *app)
     for (int i = 0; i < 8; i++) ff_free(owned[i]);
     app_head_free(&m.h);
     ff_embed_destroy(&m.e);
+    app_graph_close(&m.graph);
     return st;
 }

@@ -4,6 +4,7 @@
 
 #include "ff_app.h"
 
+#include "app_graph.h"
 #include "app_head.h"
 #include "ff_embed.h"
 #include "ff_head.h"
@@ -16,6 +17,7 @@ typedef struct embed {
     bool periodic;
     app_head h; /* parameters and weights, the same on all ranks */
     bool f64, gradients;
+    app_graph graph;
     ff_embed *e;
     /* Results; real is float or double by f64. */
     void *w1, *w2, *out, *cotangent; /* out, cotangent [n_home][D][C] */

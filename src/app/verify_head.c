@@ -2,6 +2,7 @@
  * each compares what it has with the file, which it reads whole. */
 #include "verify_head.h"
 
+#include "app_graph.h"
 #include "app_head.h"
 #include "ff_embed.h"
 #include "ff_head.h"
@@ -378,14 +379,14 @@ done:
 }
 
 /* Collective */
-static ff_status compare_group(verify *v, const ff_h5 *f, const char *name)
+static ff_status compare_group(verify *v, const ff_h5 *f, const char *name, const app_graph *graph)
 {
     ff_status st = FF_OK;
     char row[400];
     group g = {.v = v, .file = f, .name = name};
     FF_GO(ff_agree(v->app->comm, read_group(&g)));
     FF_GO(ff_embed_create(v->app->comm, g.points + 3 * g.begin, g.n_home, g.h.cutoff,
-                          g.periodic ? &g.cell : NULL, &g.e));
+                          g.periodic ? &g.cell : NULL, app_graph_maker(graph), &g.e));
     FF_GO(ff_agree(v->app->comm, match_edges(&g)));
     (void)snprintf(row, sizeof row, "%s/edges", name);
     FF_GO(ff_comm_allreduce(v->app->comm, &g.n_wrong, 1, FF_SUM_I64));
@@ -444,16 +445,19 @@ ff_status verify_head(verify *v, const char *path)
     ff_h5 *f = NULL;
     char **names = NULL, at[400];
     int n = 0;
+    app_graph graph;
+    FF_TRY(app_graph_open(v->app, &graph));
     st = ff_h5_open(ff_comm_self(), path, &f);
     if (st == FF_OK) st = ff_h5_list(f, "/", &names, &n);
     FF_GO(ff_agree(v->app->comm, st));
     for (int i = 0; i < n; i++) {
         (void)snprintf(at, sizeof at, "/%s/edge_vec", names[i]);
-        if (ff_h5_exists(f, at)) FF_GO(compare_group(v, f, names[i]));
+        if (ff_h5_exists(f, at)) FF_GO(compare_group(v, f, names[i], &graph));
         (void)snprintf(at, sizeof at, "/%s/unit_vectors", names[i]);
         if (ff_h5_exists(f, at)) FF_GO(compare_units(v, f, names[i]));
     }
 done:
+    app_graph_close(&graph);
     ff_h5_names_free(&names, n);
     if (f != NULL) {
         ff_status closed = ff_h5_close(&f);

@@ -175,7 +175,7 @@ static void mark_box(builder *b, const box *a)
         ff_search_walk w;
         ff_search_image(s, i, m);
         ff_lattice_shift(s->lattice.vector, m, shift);
-        ff_search_begin(&w, s, t, lo, hi, shift);
+        ff_search_begin(&w, s, t->node, t->n_nodes, lo, hi, shift);
         for (int32_t leaf; (leaf = ff_search_leaf(&w)) >= 0;)
             for (int64_t k = t->start[leaf]; k < t->start[leaf] + t->count[leaf]; k++) {
                 ff_node point;

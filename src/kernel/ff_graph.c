@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAF = 8 };
-
 /* One search: the tree of the held points and, in its order, what decides. */
 typedef struct finder {
     const ff_graph_points *p;
@@ -37,7 +35,7 @@ static ff_status finder_fill(finder *f)
     FF_GO(FF_NEW(f->x, 3 * n));
     FF_GO(FF_NEW(f->wrap, 3 * n));
     ff_search_frame(f->s, f->p->x, n, x_tree, wrap);
-    FF_GO(ff_tree_build(x_tree, n, 3, LEAF, f->order, &f->t));
+    FF_GO(ff_tree_build(x_tree, n, 3, FF_GRAPH_LEAF, f->order, &f->t));
     for (int64_t i = 0; i < n; i++) {
         memcpy(f->x + 3 * i, f->p->x + 3 * f->order[i], 3 * sizeof *f->x);
         memcpy(f->wrap + 3 * i, wrap + 3 * f->order[i], 3 * sizeof *wrap);
@@ -53,12 +51,6 @@ static int64_t held_of(const ff_graph_points *p, int64_t node)
     return p->node != NULL ? p->node[node] : node;
 }
 
-/* k = m - wrap(source) + wrap(destination). */
-static void image_of(const int32_t m[3], const int32_t w_src[3], const int32_t w_dst[3], int32_t k[3])
-{
-    for (int a = 0; a < 3; a++) k[a] = m[a] - w_src[a] + w_dst[a];
-}
-
 /* Neighbours of node among image number i; keys (held index, image) to key if not NULL. Returns how many. */
 static int64_t find_image(const finder *f, const double *x_in, const int32_t *w_dst, int64_t held, int64_t i,
                           uint64_t *key)
@@ -70,13 +62,13 @@ static int64_t find_image(const finder *f, const double *x_in, const int32_t *w_
     int64_t n = 0;
     ff_search_image(s, i, m);
     ff_lattice_shift(s->lattice.vector, m, shift);
-    ff_search_begin(&w, s, f->t, x_in, x_in, shift);
+    ff_search_begin(&w, s, f->t->node, f->t->n_nodes, x_in, x_in, shift);
     const bool self = m[0] == 0 && m[1] == 0 && m[2] == 0;
     for (int32_t leaf; (leaf = ff_search_leaf(&w)) >= 0;) {
         int64_t a = f->t->start[leaf], b = a + f->t->count[leaf];
         for (int64_t j = a; j < b; j++) {
             if (self && f->order[j] == held) continue;
-            if (!s->lattice.open) image_of(m, f->wrap + 3 * j, w_dst, k);
+            if (!s->lattice.open) ff_search_image_of(m, f->wrap + 3 * j, w_dst, k);
             if (!ff_search_edge(s, f->x + 3 * j, f->p->x + 3 * held, k, v)) continue;
             if (key != NULL) key[n] = (uint64_t)f->order[j] << FF_SEARCH_IMAGE_BITS | (uint64_t)i;
             n++;
@@ -116,15 +108,35 @@ static void write_edge(const finder *f, ff_graph *g, int64_t e, int64_t node, co
     if (!s->lattice.open) {
         ff_search_image(s, (int64_t)(key & ((UINT64_C(1) << FF_SEARCH_IMAGE_BITS) - 1)), m);
         (void)ff_lattice_wrap(&s->lattice, f->p->x + 3 * src, in, w_src);
-        image_of(m, w_src, w_dst, k);
+        ff_search_image_of(m, w_src, w_dst, k);
         memcpy(g->image + 3 * e, k, sizeof k);
     }
     (void)ff_search_edge(s, f->p->x + 3 * src, f->p->x + 3 * held_of(f->p, node), k, g->vec + 3 * e);
 }
 
-static ff_status count_edges(const finder *f, ff_graph *g)
+ff_status ff_graph_start(const ff_graph_points *p, const ff_search *s, ff_graph **out)
+{
+    int32_t n_held;
+    FF_TRY(ff_to_i32(p->n_held, "points of one graph", &n_held));
+    FF_TRY(FF_NEW0(*out, 1));
+    (*out)->n_nodes = p->n_nodes;
+    (*out)->cutoff = s->cutoff;
+    return FF_NEW((*out)->off, p->n_nodes + 1);
+}
+
+ff_status ff_graph_alloc(const ff_search *s, ff_graph *g)
 {
     int32_t n_edges;
+    g->n_edges = g->off[g->n_nodes];
+    FF_TRY(ff_to_i32(g->n_edges, "edges of one graph; lower the cutoff or use more ranks", &n_edges));
+    FF_TRY(FF_NEW(g->dst, g->n_edges));
+    FF_TRY(FF_NEW(g->src, g->n_edges));
+    FF_TRY(FF_NEW(g->vec, 3 * g->n_edges));
+    return s->lattice.open ? FF_OK : FF_NEW(g->image, 3 * g->n_edges);
+}
+
+static void count_edges(const finder *f, ff_graph *g)
+{
     g->off[0] = 0;
 #pragma omp parallel for schedule(dynamic, 64)
     for (int64_t n = 0; n < g->n_nodes; n++) {
@@ -132,18 +144,12 @@ static ff_status count_edges(const finder *f, ff_graph *g)
         g->off[n + 1] = find(f, n, w, NULL);
     }
     for (int64_t n = 0; n < g->n_nodes; n++) g->off[n + 1] += g->off[n];
-    g->n_edges = g->off[g->n_nodes];
-    return ff_to_i32(g->n_edges, "edges of one graph; lower the cutoff or use more ranks", &n_edges);
 }
 
 static ff_status fill_edges(const finder *f, ff_graph *g)
 {
     uint64_t *key = NULL;
     int64_t coincident = 0;
-    FF_TRY(FF_NEW(g->dst, g->n_edges));
-    FF_TRY(FF_NEW(g->src, g->n_edges));
-    FF_TRY(FF_NEW(g->vec, 3 * g->n_edges));
-    if (!f->s->lattice.open) FF_TRY(FF_NEW(g->image, 3 * g->n_edges));
     FF_TRY(FF_NEW(key, g->n_edges));
 #pragma omp parallel for schedule(dynamic, 64) reduction(+ : coincident)
     for (int64_t n = 0; n < g->n_nodes; n++) {
@@ -166,15 +172,11 @@ ff_status ff_graph_build(const ff_graph_points *p, const ff_search *s, ff_graph 
     ff_status st = FF_OK;
     finder f = {.p = p, .s = s};
     ff_graph *g = NULL;
-    int32_t n_held;
     *out = NULL;
-    FF_TRY(ff_to_i32(p->n_held, "points of one graph", &n_held));
-    FF_GO(FF_NEW0(g, 1));
-    g->n_nodes = p->n_nodes;
-    g->cutoff = s->cutoff;
-    FF_GO(FF_NEW(g->off, g->n_nodes + 1));
+    FF_GO(ff_graph_start(p, s, &g));
     FF_GO(finder_fill(&f));
-    FF_GO(count_edges(&f, g));
+    count_edges(&f, g);
+    FF_GO(ff_graph_alloc(s, g));
     FF_GO(fill_edges(&f, g));
     *out = g;
     g = NULL;

@@ -17,8 +17,21 @@ typedef struct ff_graph_points {
     int rank, n_ranks;
 } ff_graph_points;
 
+enum { FF_GRAPH_LEAF = 8 }; /* points a leaf of the search tree */
+
 /* Edges, without opposite. Local */
 ff_status ff_graph_build(const ff_graph_points *p, const ff_search *s, ff_graph **out);
+
+/* Another builder of the same edges, to the bit: a GPU's (ff_cuda_graph.h). build(ctx, ..) is as ff_graph_build. */
+typedef struct ff_graph_maker {
+    ff_status (*build)(void *ctx, const ff_graph_points *p, const ff_search *s, ff_graph **out);
+    void *ctx;
+} ff_graph_maker;
+
+/* For builders: a graph with off [n_nodes + 1] to be filled; *out may be set on failure, too. Then n_edges from off, and
+ * the edges' arrays. Errors: FF_E_INPUT too many points or edges for 32 bits; FF_E_MEM. Local */
+ff_status ff_graph_start(const ff_graph_points *p, const ff_search *s, ff_graph **out);
+ff_status ff_graph_alloc(const ff_search *s, ff_graph *g);
 
 /* Opposite of every edge. An edge from another rank's point has its opposite there; what that rank knows of it comes
  * in a list of rank_edges[r] rows from each rank r, in rank order: row i of the list is number n_edges + i here.

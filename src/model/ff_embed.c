@@ -5,17 +5,18 @@
 #include <string.h>
 
 /* Local */
-static ff_status build_graph(ff_embed *e)
+static ff_status build_graph(ff_embed *e, const ff_graph_maker *maker)
 {
     const ff_halo *h = e->halo;
     const ff_graph_points p = {h->n_held, h->n_own, h->x, h->own, h->owner, e->comm->rank, e->comm->size};
     FF_TRY(FF_NEW0(e->rank_edges, e->comm->size));
-    FF_TRY(ff_graph_build(&p, &h->search, &e->graph));
+    FF_TRY(maker != NULL ? maker->build(maker->ctx, &p, &h->search, &e->graph)
+                         : ff_graph_build(&p, &h->search, &e->graph));
     return ff_graph_link(e->graph, &p, e->rank_edges, &e->send);
 }
 
 ff_status ff_embed_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff,
-                          const ff_cell *cell, ff_embed **out)
+                          const ff_cell *cell, const ff_graph_maker *maker, ff_embed **out)
 {
     ff_status st = FF_OK;
     ff_embed *e = NULL;
@@ -23,7 +24,7 @@ ff_status ff_embed_create(ff_comm *comm, const double *x_home, int64_t n_home, d
     FF_GO(FF_NEW0_ALL(comm, e, 1));
     *e = (ff_embed){.comm = comm, .n_home = n_home};
     FF_GO(ff_halo_create(comm, x_home, n_home, cutoff, cell, &e->halo));
-    FF_GO(ff_agree(comm, build_graph(e)));
+    FF_GO(ff_agree(comm, build_graph(e, maker)));
     int64_t sum[3] = {n_home, e->graph->n_edges, e->graph->n_coincident};
     FF_GO(ff_comm_allreduce(comm, sum, 3, FF_SUM_I64));
     e->n_points = sum[0], e->n_edges = sum[1], e->n_coincident = sum[2];

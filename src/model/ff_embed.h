@@ -22,10 +22,10 @@ typedef struct ff_embed {
     int32_t *send;                                   /* those edges as their owners expect them */
 } ff_embed;
 
-/* Points of all ranks, consecutive numbers on each; cell NULL: open space.                              Collective
- * Errors: as ff_graph_create. */
+/* Points of all ranks, consecutive numbers on each; cell NULL: open space; maker finds the neighbours, NULL: the CPU.
+ * Errors: as ff_graph_create.                                                                          Collective */
 ff_status ff_embed_create(ff_comm *comm, const double *x_home, int64_t n_home, double cutoff,
-                          const ff_cell *cell, ff_embed **out);
+                          const ff_cell *cell, const ff_graph_maker *maker, ff_embed **out);
 void ff_embed_destroy(ff_embed **e);
 
 /* out_home [n_home][D][C]. w1 and w2 are the same on all ranks. Collective. Errors: as ff_head_forward_f32. */

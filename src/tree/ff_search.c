@@ -88,15 +88,6 @@ void ff_search_finish(ff_search *s, int64_t n_all)
     s->reach2 = reach * reach * (1 + 0x1p-40);
 }
 
-void ff_search_image(const ff_search *s, int64_t i, int32_t m[3])
-{
-    for (int a = 2; a >= 0; a--) {
-        int64_t n = 2 * s->n_image[a] + 1;
-        m[a] = (int32_t)(i % n) - s->n_image[a];
-        i /= n;
-    }
-}
-
 void ff_search_frame(const ff_search *s, const double *x, int64_t n, float *x_tree, int32_t *wrap)
 {
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)

@@ -2,7 +2,8 @@
  *
  * Points are float64; the tree holds them in float32, wrapped into the cell and taken from the middle of all points.
  * The walk finds every leaf that can hold a neighbour: reach2 allows for the rounding. Who is a neighbour is decided
- * from the float64 points as given (ff_search_edge), so the edges depend neither on the tree nor on its frame.
+ * from the float64 points as given (ff_search_edge), so the edges depend neither on the tree nor on its frame; the GPU
+ * walks with the same text.
  *
  *     image m of a source: wrapped source + m . cell; seen from the destination it is the edge with
  *     k = m - wrap(source) + wrap(destination) */
@@ -35,15 +36,29 @@ ff_status ff_search_box(ff_search *s, const double *x, int64_t n, int64_t first)
 /* Origin and reach from box and largest, which are those of all points now; n_all of them. Local */
 void ff_search_finish(ff_search *s, int64_t n_all);
 
-/* Image number i of n_images, in lexicographic order of m. Local */
-void ff_search_image(const ff_search *s, int64_t i, int32_t m[3]);
-
 /* Wraps points into the tree's frame: x_tree [n][3], wrap [n][3] (NULL if the lattice is open). Local */
 void ff_search_frame(const ff_search *s, const double *x, int64_t n, float *x_tree, int32_t *wrap);
 
+/* Image number i of n_images, in lexicographic order of m. */
+FF_HD void ff_search_image(const ff_search *s, int64_t i, int32_t m[3])
+{
+    for (int a = 2; a >= 0; a--) {
+        int64_t n = 2 * s->n_image[a] + 1;
+        m[a] = (int32_t)(i % n) - s->n_image[a];
+        i /= n;
+    }
+}
+
+/* The image of an edge that was found in image m of its source. */
+FF_HD void ff_search_image_of(const int32_t m[3], const int32_t w_src[3], const int32_t w_dst[3],
+                              int32_t k[3])
+{
+    for (int a = 0; a < 3; a++) k[a] = m[a] - w_src[a] + w_dst[a];
+}
+
 /* Whether src in image k is a neighbour of dst; v the edge's vector. */
-static inline bool ff_search_edge(const ff_search *s, const double x_src[3], const double x_dst[3],
-                                  const int32_t k[3], double v[3])
+FF_HD bool ff_search_edge(const ff_search *s, const double x_src[3], const double x_dst[3],
+                          const int32_t k[3], double v[3])
 {
     if (s->lattice.open) {
         for (int i = 0; i < 3; i++) v[i] = x_src[i] - x_dst[i];
@@ -55,23 +70,24 @@ static inline bool ff_search_edge(const ff_search *s, const double x_src[3], con
 
 /* ---- walk ---- */
 typedef struct ff_search_walk {
-    const ff_tree *t;
+    const ff_node *node;
     double lo[3], hi[3], reach2; /* the asking box, in the tree's frame */
     int32_t stack[FF_SEARCH_DEPTH];
     int n;
 } ff_search_walk;
 
-static inline void ff_search_begin(ff_search_walk *w, const ff_search *s, const ff_tree *t,
-                                   const double lo[3], const double hi[3], const double shift[3])
+/* node [n_nodes]: those of the tree, which is complete. */
+FF_HD void ff_search_begin(ff_search_walk *w, const ff_search *s, const ff_node *node, int32_t n_nodes,
+                           const double lo[3], const double hi[3], const double shift[3])
 {
-    w->t = t;
+    w->node = node;
     w->reach2 = s->reach2;
     for (int d = 0; d < 3; d++) w->lo[d] = lo[d] - shift[d], w->hi[d] = hi[d] - shift[d];
-    w->n = t->n_nodes > 0;
+    w->n = n_nodes > 0;
     w->stack[0] = 0;
 }
 
-static inline double ff_search_distance2(const ff_search_walk *w, const ff_node *node)
+FF_HD double ff_search_distance2(const ff_search_walk *w, const ff_node *node)
 {
     double d2 = 0;
     for (int d = 0; d < 3; d++) {
@@ -82,14 +98,14 @@ static inline double ff_search_distance2(const ff_search_walk *w, const ff_node 
     return d2;
 }
 
-/* Next leaf that may hold a neighbour, -1 at the end. The tree is complete. */
-static inline int32_t ff_search_leaf(ff_search_walk *w)
+/* Next leaf that may hold a neighbour, -1 at the end. */
+FF_HD int32_t ff_search_leaf(ff_search_walk *w)
 {
     while (w->n > 0) {
         int32_t i = w->stack[--w->n];
-        while (ff_search_distance2(w, &w->t->node[i]) <= w->reach2) {
-            if (w->t->node[i].right == FF_NODE_LEAF) return i;
-            w->stack[w->n++] = w->t->node[i].right;
+        while (ff_search_distance2(w, &w->node[i]) <= w->reach2) {
+            if (w->node[i].right == FF_NODE_LEAF) return i;
+            w->stack[w->n++] = w->node[i].right;
             i++;
         }
     }

@@ -43,7 +43,7 @@ static ff_status run_embed(void)
     ff_status st = FF_OK;
     ff_embed *e = NULL;
     const ff_head_opts o = opts();
-    FF_GO(ff_embed_create(ff_comm_self(), x, N, 0.4, head_cell(3), &e));
+    FF_GO(ff_embed_create(ff_comm_self(), x, N, 0.4, head_cell(3), NULL, &e));
     FF_GO(ff_embed_forward_f64(e, &o, w1, w2, out));
     FF_GO(ff_embed_backward_f64(e, &o, w1, w2, cot, dx, d1, d2));
 done:

@@ -67,7 +67,7 @@ static ff_status run_share(ff_mt *t, const setting *s, const ff_head_opts *o, co
                            int64_t begin, int64_t n, ff_embed **e)
 {
     const int64_t at = begin * a->n_out;
-    FF_TRY(ff_embed_create(t->world, a->x + 3 * begin, n, s->cutoff, head_cell(s->cell), e));
+    FF_TRY(ff_embed_create(t->world, a->x + 3 * begin, n, s->cutoff, head_cell(s->cell), NULL, e));
     FF_TRY(ff_embed_forward_f64(*e, o, a->w1, a->w2, b->out + at));
     FF_TRY(ff_embed_backward_f64(*e, o, a->w1, a->w2, a->cot + at, b->dx + 3 * begin, b->d1, b->d2));
     FF_TRY(ff_embed_forward_f32(*e, o, a->w1_f, a->w2_f, b->out_f + at));
@@ -157,7 +157,7 @@ static void a_bad_point_is_refused_by_all(void **state)
     ff_embed *e = (ff_embed *)&e;
     for (int i = 0; i < 30; i++) x[i] = head_random(1, i + 30 * t->rank);
     if (t->rank == t->size - 1) x[3 * 4 + 2] = NAN;
-    ff_status st = ff_embed_create(t->world, x, 10, 0.3, NULL, &e);
+    ff_status st = ff_embed_create(t->world, x, 10, 0.3, NULL, NULL, &e);
     char want[64];
     (void)snprintf(want, sizeof want, "point %d: z = nan", 10 * (t->size - 1) + 4);
     FF_EXPECT(t, st == FF_E_INPUT && e == NULL, "status %d", (int)st);
@@ -177,7 +177,7 @@ static ff_status small_run(ff_mt *t)
     for (int i = 0; i < 60; i++) x[i] = head_random(i % 3, i + 60 * t->rank);
     for (int i = 0; i < 160; i++) cot[i] = 1;
     for (int i = 0; i < 6; i++) w1[i] = w2[i % 4] = 0.5;
-    FF_GO(ff_embed_create(t->world, x, 20, 0.7, NULL, &e));
+    FF_GO(ff_embed_create(t->world, x, 20, 0.7, NULL, NULL, &e));
     FF_GO(ff_embed_forward_f64(e, &o, w1, w2, out));
     FF_GO(ff_embed_backward_f64(e, &o, w1, w2, cot, dx, d1, d2));
 done:
