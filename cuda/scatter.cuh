@@ -11,40 +11,38 @@ extern "C" {
 
 #include <string.h>
 
-enum { SCATTER_BATCH = 32, SCATTER_WARPS = 4, SCATTER_BLOCK = 32 * SCATTER_WARPS };
-
-/* 1 lets scatter_fwd serve spin and gate, and scatter_chain long nodes in float64; 0: the plain kernels do. Both were
- * changed after the last run on a GPU (docs/scatter.md): to be set once gpu_scatter has passed with it. */
-enum { SCATTER_UNPROVEN = 0 };
+enum { SCATTER_BATCH = 32, SCATTER_WARPS = 4, SCATTER_BLOCK = 32 * SCATTER_WARPS,
+       SCATTER_BLOCK_EDGES = SCATTER_BATCH * SCATTER_WARPS };
 
 /* Behind ff_scatter_csr.impl. Work lists, device memory, in one block with the CSR's arrays:
- *   batch  [n_batch] (node, first place in edge, edges, 0): at most SCATTER_BATCH edges of one node and one window of
- *          consecutive edge numbers; by window, then node, so that edges in random order are still met in about the
- *          order in which they lie in memory
+ *   visit  [n_edges] (edge, node): by window of consecutive edge numbers, then node, then edge, so that edges in random
+ *          order are still met in about the order in which they lie in memory
  *   piece  [n_piece] (node, first place, last place + 1, 0): FF_SCATTER_PIECE edges or fewer of a long node, one with
  *          more than FF_SCATTER_PIECE edges; pieces of a node are neighbours, in order
  *   lng    [n_long] (node, first piece, pieces, 0) */
 typedef struct scatter_lists {
     int device;
-    int64_t n_batch, n_piece, n_long;
+    int64_t n_piece, n_long;
     void *block[2];
-    int4 *batch, *piece, *lng;
+    int2 *visit;
+    int4 *piece, *lng;
 } scatter_lists;
 
 /* One call. Node data is [n_nodes][n_rows + 1][n_chan]. Optional pointers are NULL. */
 template <typename T> struct scatter_job {
     int64_t n_nodes, n_edges, s0, s1, s2; /* strides of f */
     int n_chan, lmax, n_rows, n_tile;
+    int f_edge, f_deg, row; /* bytes from an edge's features to the next one's, from a degree's; of C elements */
     const int64_t *off;
     const int32_t *edge;
     const int32_t *dst;
-    const int4 *batch, *piece, *lng;
-    int64_t n_batch, n_piece, n_long;
+    const int2 *visit;
+    const int4 *piece, *lng;
+    int64_t n_piece, n_long;
     const T *z, *f, *spin, *gate, *deg, *cot;
     T *out, *part; /* part [n_piece][n_rows][n_chan] */
     T *dz, *df, *dspin, *dgate, *ddeg;
-    double
-        *share; /* [n_edges] by place in edge: what an edge adds to the gradient of its node's inv_sqrt_deg */
+    double *share; /* [n_edges] what an edge adds to the gradient of its node's inv_sqrt_deg */
 };
 
 /* The row's work, one precision a file. job.part and job.share are the caller's. vec: widest access that the
@@ -148,43 +146,65 @@ template <int N> static __device__ __forceinline__ void copies_wait(void)
     __syncwarp();
 }
 
-/* Degrees A .. B of an edge: couplings padded to 16 bytes; of features (and spin) WIDE channels a row. Edges pass
- * through a ring of STAGES stages of EDGES edges in shared memory, one ring a warp. */
+/* Degrees A .. B of an edge: couplings (then the gate) padded to 16 bytes; of features (and spin) WIDE channels a row.
+ * Edges pass through a ring of STAGES stages of EDGES edges in shared memory, one ring a warp. */
 template <typename T, bool FULL, int A, int B, int WIDE> struct edge_stage {
     static constexpr int first = A * A - 1, n = B * B + 2 * B - first, n_deg = B - A + 1;
-    static constexpr int unit = 16 / (int)sizeof(T), n_z = (n + unit - 1) / unit * unit;
+    static constexpr int unit = 16 / (int)sizeof(T), n_z = (n + (FULL ? 1 : 0) + unit - 1) / unit * unit;
     static constexpr int n_chan_rows = n_deg + (FULL && A == 1 ? 3 : 0), n_f = n_chan_rows * WIDE;
     static constexpr int size = n_z + n_f; /* elements an edge */
 };
 
+/* Element i of an array of 32-bit stride bytes: one multiply-add, where 64-bit strides take a long product. */
+template <typename T> static __device__ __forceinline__ T *strided(T *p, int i, int bytes)
+{
+    return (T *)((uintptr_t)p + (uintptr_t)((int64_t)i * bytes));
+}
+
 /* Begins the copy of the edges at, at + 1, .. at + EDGES - 1 of the item; lane i holds the number of edge at / 32 * 32 + i.
- * WORD: bytes of an access to channels, 16 or those of one element. c0: first channel. */
+ * WORD: bytes of an access to channels, 16 or those of one element. c0: first channel. A lane's edge and channels are
+ * the same in all rows: LINE lanes a row, EI edges and ROWS rows at once. */
 template <typename T, bool FULL, int A, int B, int WIDE, int EDGES, int WORD>
 static __device__ __forceinline__ void stage_edges(const scatter_job<T> &j, int id, int at, int n, int c0,
                                                    int lane, T *to)
 {
     typedef edge_stage<T, FULL, A, B, WIDE> stage;
-    constexpr int W = WORD / (int)sizeof(T), words = WIDE / W, all = EDGES * stage::n_chan_rows * words;
+    constexpr int W = WORD / (int)sizeof(T), words = WIDE / W, LINE = words < 32 ? words : 32, group = 32 / LINE;
+    constexpr int EI = group < EDGES ? group : EDGES, ROWS = group / EI;
 #pragma unroll
-    for (int t0 = 0; t0 < all; t0 += 32) {
-        const int t = t0 + lane, i = t / (stage::n_chan_rows * words) % EDGES,
-                  row = t / words % stage::n_chan_rows;
-        const int c = c0 + t % words * W;
-        const int64_t e = __shfl_sync(~0u, id, (at + i) & 31);
-        const T *from = row < stage::n_deg ? j.f + e * j.s0 + (row + A - 1) * j.s1 + c
-                                           : j.spin + (e * 3 + row - stage::n_deg) * j.n_chan + c;
-        const bool there = row < stage::n_deg || j.spin != NULL;
-        if ((all % 32 == 0 || t < all) && at + i < n && c < j.n_chan && there)
-            copy_async<WORD>(to + i * stage::size + stage::n_z + row * WIDE + t % words * W, from);
+    for (int i0 = 0; i0 < EDGES; i0 += EI) {
+        const int i = i0 + lane / LINE % EI, row0 = lane / LINE / EI;
+        const int e = __shfl_sync(~0u, id, (at + i) & 31);
+#pragma unroll
+        for (int w0 = 0; w0 < words; w0 += LINE) {
+            const int w = (w0 + lane % LINE) * W, c = c0 + w;
+            if (at + i >= n || c >= j.n_chan) continue;
+            T *here = to + i * stage::size + stage::n_z + w;
+            const T *f = strided(strided(j.f + c, e, j.f_edge), A - 1, j.f_deg);
+#pragma unroll
+            for (int k = 0; k < stage::n_deg; k += ROWS)
+                if (ROWS == 1 || k + row0 < stage::n_deg)
+                    copy_async<WORD>(here + (k + row0) * WIDE, strided(f, k + row0, j.f_deg));
+            if (stage::n_chan_rows == stage::n_deg || j.spin == NULL) continue;
+            const T *spin = strided(j.spin + c, e, 3 * j.row);
+#pragma unroll
+            for (int k = 0; k < 3; k += ROWS)
+                if (ROWS == 1 || k + row0 < 3)
+                    copy_async<WORD>(here + (stage::n_deg + k + row0) * WIDE, strided(spin, k + row0, j.row));
+        }
     }
-    constexpr int width = stage::n <= 4 ? 4 : stage::n <= 8 ? 8 : stage::n <= 16 ? 16 : 32;
-    const int r = lane % width;
+    constexpr int want = stage::n + (FULL ? 1 : 0),
+                  width = want <= 4 ? 4 : want <= 8 ? 8 : want <= 16 ? 16 : 32;
+    const int r = lane % width, z_edge = j.n_rows * (int)sizeof(T);
 #pragma unroll
     for (int i0 = 0; i0 < EDGES; i0 += 32 / width) {
         const int i = i0 + lane / width;
-        const int64_t e = __shfl_sync(~0u, id, (at + i) & 31);
-        if (i < EDGES && at + i < n && r < stage::n)
-            copy_async<(int)sizeof(T)>(to + i * stage::size + r, j.z + e * j.n_rows + stage::first + r);
+        const int e = __shfl_sync(~0u, id, (at + i) & 31);
+        if (i >= EDGES || at + i >= n) continue;
+        if (r < stage::n)
+            copy_async<(int)sizeof(T)>(to + i * stage::size + r, strided(j.z + stage::first + r, e, z_edge));
+        else if (FULL && r == stage::n && j.gate != NULL)
+            copy_async<(int)sizeof(T)>(to + i * stage::size + r, j.gate + e);
     }
     copies_begun();
 }

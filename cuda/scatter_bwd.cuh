@@ -1,15 +1,16 @@
 /* scatter_bwd: gradients of every input of the scatter for the cotangent of its output, in one pass over the edges
- * Work    one warp an item: up to SCATTER_BATCH edges of one node, whose cotangent rows of degrees A .. B stay in
- *         registers, V channels a thread, LANES threads an edge, 32 / LANES edges at once. Couplings and features (and
- *         spin) pass through a ring in shared memory. Sums over channels are scattered over the threads while they
- *         are halved and collected in shared memory until the item's couplings' gradients are written together
- * Launch  grid n_batch / 4, block 128, one launch a group of degrees (1..3, 4, 5, 6)
- * Shapes  farfield_scatter.h; share [E] float64 by place in edge
+ * Work    one warp SCATTER_BATCH edges in the order of visit, few nodes in a row: cotangent rows of degrees A .. B of
+ *         the node at hand stay in registers, V channels a thread, LANES threads an edge, 32 / LANES edges at once.
+ *         Couplings and features (and spin) pass through a ring in shared memory. Sums over channels are scattered over
+ *         the threads while they are halved and collected in shared memory until the couplings' gradients are
+ *         written together
+ * Launch  grid E / 128, block 128, one launch a group of degrees (1..3, 4, 5, 6)
+ * Shapes  farfield_scatter.h; share [E] float64
  * Order   channels of a thread ascending, threads by halving, tiles of LANES x V channels ascending: fixed by the
  *         shape and the alignment of the arrays, so no run differs from another. No atomics
  * Bound   memory: every input and gradient once, s (2 E (D - 1 + lmax C) + N D C) + 4 E bytes: 564 MB at the shape
- *         named in scatter_fwd, 0.134 ms; H200: 0.155 ms (88 %), random edges 0.195 ms (70 %). Edges
- *         come by node, so a cotangent is read once an item (from L2), not once an edge
+ *         named in scatter_fwd, 0.134 ms; H200: 0.150 ms (91 %), random edges 0.189 ms (72 %; why:
+ *         docs/scatter.md). A cotangent is read once a node and window (from L2), not once an edge
  * Oracle  plain kernels of scatter_plain.cuh and the CPU row, tests/gpu/test_scatter.c
  * Care    channels c >= C are neither read nor written: their cotangents are zeros, their places in the ring are not
  *         used; what the ring holds beyond the item's edges is not used either */
@@ -53,7 +54,7 @@ static __device__ __forceinline__ void bwd_halve(T (&p)[P], int lane, int *first
  * node's cotangents of these threads' channels c .. c + V - 1, zeros where left = C - c <= 0. in: e is an edge. */
 template <typename T, int V, int LANES, int WORD, bool FULL, int A, int B>
 static __device__ __forceinline__ void
-bwd_edge(const scatter_job<T> &j, const T (&G)[bwd_sums<FULL, A, B>::n][V], const T *edge, int64_t e, T scale,
+bwd_edge(const scatter_job<T> &j, const T (&G)[bwd_sums<FULL, A, B>::n][V], const T *edge, int e, T scale,
          bool in, int c, int mine, bool more, T *sums)
 {
     typedef edge_stage<T, FULL, A, B, LANES * V> stage;
@@ -82,7 +83,7 @@ bwd_edge(const scatter_job<T> &j, const T (&G)[bwd_sums<FULL, A, B>::n][V], cons
         if (j.df != NULL && left > 0) {
 #pragma unroll
             for (int v = 0; v < V; v++) df[v] *= scale;
-            store<V, WORD>(j.df + (e * j.lmax + l - 1) * j.n_chan + c, df, left);
+            store<V, WORD>(strided(strided(j.df + c, e, j.lmax * j.row), l - 1, j.row), df, left);
         }
     }
     if (FULL && A == 1 && left > 0) {
@@ -97,7 +98,8 @@ bwd_edge(const scatter_job<T> &j, const T (&G)[bwd_sums<FULL, A, B>::n][V], cons
                 p[P - 1] = fma(G[r][v], spin[v], p[P - 1]);
                 d_spin[v] = G[r][v] * scale;
             }
-            if (j.dspin != NULL) store<V, WORD>(j.dspin + (e * 3 + r) * j.n_chan + c, d_spin, left);
+            if (j.dspin != NULL)
+                store<V, WORD>(strided(strided(j.dspin + c, e, 3 * j.row), r, j.row), d_spin, left);
         }
     }
     int first;
@@ -108,10 +110,10 @@ bwd_edge(const scatter_job<T> &j, const T (&G)[bwd_sums<FULL, A, B>::n][V], cons
 }
 
 /* What the item's sums give: gradients of the couplings; of gate and inv_sqrt_deg's share the part of these degrees.
- * k0: place of the item's first edge. */
+ * id, node, scale: of edge number lane of the item. */
 template <typename T, bool FULL, int A, int B>
-static __device__ __forceinline__ void bwd_finish(const scatter_job<T> &j, int64_t node, int64_t k0, int n,
-                                                  int id, T scale, int lane, const T *sums)
+static __device__ __forceinline__ void bwd_finish(const scatter_job<T> &j, int n, int id, int node, T scale,
+                                                  int lane, const T *sums)
 {
     constexpr int first = A * A - 1, rows = bwd_sums<FULL, A, B>::n, P = bwd_sums<FULL, A, B>::size;
     if (j.dz != NULL) {
@@ -119,22 +121,30 @@ static __device__ __forceinline__ void bwd_finish(const scatter_job<T> &j, int64
 #pragma unroll 4
         for (int i0 = 0; i0 < n; i0 += 32 / P) {
             const int i = i0 + lane / P;
-            const int64_t e = __shfl_sync(~0u, id, i & 31);
+            const int e = __shfl_sync(~0u, id, i & 31);
             const T s = __shfl_sync(~0u, scale, i & 31);
-            if (i < n && r < rows) j.dz[e * j.n_rows + first + r] = sums[i * P + r] * s;
+            if (i < n && r < rows)
+                *strided(j.dz + first + r, e, j.n_rows * (int)sizeof(T)) = sums[i * P + r] * s;
         }
     }
     if (!FULL || (j.dgate == NULL && j.share == NULL) || lane >= n) return;
-    double sum = A > 1 ? j.share[k0 + lane] : j.spin != NULL ? (double)sums[lane * P + P - 1] : 0.0;
+    double sum = A > 1 ? j.share[id] : j.spin != NULL ? (double)sums[lane * P + P - 1] : 0.0;
     for (int r = 0; r < rows; r++)
         sum += (double)j.z[(int64_t)id * j.n_rows + first + r] * (double)sums[lane * P + r];
     const bool last = B == j.lmax;
     if (last && j.dgate != NULL) j.dgate[id] = (T)(sum * (j.deg != NULL ? (double)j.deg[node] : 1.0));
-    if (j.share != NULL) j.share[k0 + lane] = last && j.gate != NULL ? sum * (double)j.gate[id] : sum;
+    if (j.share != NULL) j.share[id] = last && j.gate != NULL ? sum * (double)j.gate[id] : sum;
+}
+
+/* Blocks an SM that the compiler leaves registers for: 5 hide what a new node's cotangents take to arrive. */
+static constexpr int bwd_blocks(int bytes, int lanes, int word, bool full)
+{
+    return bytes == 8 && lanes == 16 && word == 16 && !full ? 5 : 1;
 }
 
 template <typename T, int V, int LANES, int WORD, bool FULL, int A, int B>
-static __global__ void __launch_bounds__(SCATTER_BLOCK) scatter_bwd(const scatter_job<T> j)
+static __global__ void __launch_bounds__(SCATTER_BLOCK, bwd_blocks(V *(int)sizeof(T), LANES, WORD, FULL))
+    scatter_bwd(const scatter_job<T> j)
 {
     constexpr int WIDE = LANES * V, STAGES = 3, AT_ONCE = 32 / LANES, N = bwd_sums<FULL, A, B>::n;
     /* Of a stage: what keeps ring and sums of a block below 48 KiB. */
@@ -146,14 +156,13 @@ static __global__ void __launch_bounds__(SCATTER_BLOCK) scatter_bwd(const scatte
     static_assert(sizeof ring + sizeof sums <= 48 * 1024, "static shared memory");
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, sub = lane / LANES,
               mine = lane % LANES;
-    const int64_t at = (int64_t)blockIdx.x * SCATTER_WARPS + warp;
-    if (at >= j.n_batch) return;
-    const int4 batch = j.batch[at];
-    const int64_t node = batch.x, k0 = batch.y;
-    const int n = batch.z;
-    const int id = lane < n ? j.edge[k0 + lane] : 0;
+    const int64_t first = ((int64_t)blockIdx.x * SCATTER_WARPS + warp) * SCATTER_BATCH;
+    if (first >= j.n_edges) return;
+    const int n = j.n_edges - first < SCATTER_BATCH ? (int)(j.n_edges - first) : SCATTER_BATCH;
+    const int2 visit = j.visit[first + (lane < n ? lane : n - 1)];
+    const int id = visit.x, node = visit.y;
     const T deg = j.deg != NULL ? j.deg[node] : 1;
-    const T scale = FULL && j.gate != NULL && lane < n ? deg * j.gate[id] : deg;
+    const T scale = FULL && j.gate != NULL ? deg * j.gate[id] : deg;
     for (int tile = 0; tile < j.n_tile; tile++) {
         const int c0 = tile * WIDE, c = c0 + mine * V;
         __syncwarp();
@@ -161,17 +170,22 @@ static __global__ void __launch_bounds__(SCATTER_BLOCK) scatter_bwd(const scatte
         for (int k = 0; k < STAGES - 1; k++)
             stage_edges<T, FULL, A, B, WIDE, EDGES, WORD>(j, id, k * EDGES, n, c0, lane, ring[warp][k]);
         T G[N][V];
-#pragma unroll
-        for (int r = 0; r < N; r++)
-            load_node<V, WORD>(G[r], j.cot + (node * (j.n_rows + 1) + A * A + r) * j.n_chan + c,
-                               j.n_chan - c);
+        int held = -1; /* node whose cotangents are in G */
         for (int i0 = 0, k = 0; i0 < n; i0 += EDGES, k = k + 1 < STAGES ? k + 1 : 0) {
             copies_wait<STAGES - 2>();
             stage_edges<T, FULL, A, B, WIDE, EDGES, WORD>(j, id, i0 + (STAGES - 1) * EDGES, n, c0, lane,
                                                           ring[warp][k > 0 ? k - 1 : STAGES - 1]);
 #pragma unroll
             for (int u = 0; u < EDGES; u += AT_ONCE) {
-                const int i = i0 + u + sub;
+                const int i = i0 + u + sub, to = __shfl_sync(~0u, node, i & 31);
+                if (to != held) {
+                    held = to;
+#pragma unroll
+                    for (int r = 0; r < N; r++)
+                        load_node<V, WORD>(G[r],
+                                           strided(strided(j.cot + c, to, (j.n_rows + 1) * j.row), A * A + r, j.row),
+                                           j.n_chan - c);
+                }
                 bwd_edge<T, V, LANES, WORD, FULL, A, B>(
                     j, G, ring[warp][k] + (u + sub) * stage::size, __shfl_sync(~0u, id, i & 31),
                     __shfl_sync(~0u, scale, i & 31), i<n, c, mine, tile> 0,
@@ -180,14 +194,14 @@ static __global__ void __launch_bounds__(SCATTER_BLOCK) scatter_bwd(const scatte
         }
     }
     __syncwarp();
-    bwd_finish<T, FULL, A, B>(j, node, k0, n, id, scale, lane, sums[warp]);
+    bwd_finish<T, FULL, A, B>(j, n, id, node, scale, lane, sums[warp]);
 }
 
 template <typename T, int V, int LANES, int WORD, bool FULL, int A, int B>
 static cudaError_t bwd_launch(const scatter_job<T> *job, cudaStream_t s)
 {
     scatter_job<T> j = *job;
-    const int64_t blocks = (j.n_batch + SCATTER_WARPS - 1) / SCATTER_WARPS;
+    const int64_t blocks = (j.n_edges + SCATTER_BLOCK_EDGES - 1) / SCATTER_BLOCK_EDGES;
     j.n_tile = (j.n_chan + LANES * V - 1) / (LANES * V);
     if (blocks > 0) scatter_bwd<T, V, LANES, WORD, FULL, A, B><<<(unsigned)blocks, SCATTER_BLOCK, 0, s>>>(j);
     return cudaGetLastError();

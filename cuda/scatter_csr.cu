@@ -1,7 +1,7 @@
 /* scatter_csr: stable CSR of edges by destination, and the work lists of the kernels
  * Work    check and narrow dst; radix sort of (node, edge) over the bits of a node number, which is stable; offsets by
- *         binary search in the sorted nodes; one scan gives the counts of batches, pieces and long nodes. A window of
- *         edge numbers holds about WINDOW_DEGREE edges of each node
+ *         binary search in the sorted nodes; one scan gives the places of windows' edges, pieces and long nodes. A
+ *         window of edge numbers holds about WINDOW_DEGREE edges of each node
  * Launch  a thread an edge, a node or an entry of a list
  * Order   the result of a stable sort is unique; lists are in node order. Integer minimum and or as the only atomics
  * Bound   memory: 2 passes of 12 bits or fewer over 8 E bytes each at the production shape, each read twice and written
@@ -15,7 +15,7 @@ extern "C" {
 #include "ff_mem.h"
 }
 
-enum { BLOCK = 256, WINDOW_DEGREE = 24, WINDOW_MIN = 1 << 15 };
+enum { BLOCK = 256, WINDOW_DEGREE = 16, WINDOW_MIN = 1 << 15 };
 
 /* What building one CSR takes. found: first edge out of range (n_edges: none), 1 if dst descends anywhere. */
 typedef struct build {
@@ -27,7 +27,7 @@ typedef struct build {
     int64_t *found;           /* [2] */
     int32_t *node, *iota;     /* [E] sorted destinations; edge numbers */
     int64_t window, n_window; /* edges of a window; windows */
-    int64_t *count; /* [n_window][N] batches, [N] pieces, [N] 1 if long, 0; then where each begins */
+    int64_t *count;           /* [n_window][N] edges, [N] pieces, [N] 1 if long, 0; then where each begins */
     void *work;
     size_t work_bytes;
 } build;
@@ -80,7 +80,7 @@ static __global__ void count_work(int64_t n_nodes, int64_t n_window, int64_t win
     const int64_t k0 = lower_bound(edge, begin, end, w * window),
                   k1 = lower_bound(edge, k0, end, (w + 1) * window);
     const bool is_long = end - begin > FF_SCATTER_PIECE;
-    count[cell] = (k1 - k0 + SCATTER_BATCH - 1) / SCATTER_BATCH;
+    count[cell] = k1 - k0;
     if (w > 0) return;
     count[n_cell + n] = is_long ? (end - begin + FF_SCATTER_PIECE - 1) / FF_SCATTER_PIECE : 0;
     count[n_cell + n_nodes + n] = is_long;
@@ -101,17 +101,15 @@ static __device__ int64_t owner(const int64_t *begin, int64_t n_cell, int64_t i)
     return lo;
 }
 
-static __global__ void fill_batches(int64_t n_batch, int64_t n_nodes, int64_t n_cell, int64_t window,
-                                    const int64_t *off, const int32_t *edge, const int64_t *begin,
-                                    int4 *batch)
+/* A thread a place k of the CSR: its edge is as far behind the first of its cell in visit as it is in the CSR. */
+static __global__ void fill_visit(int64_t n_edges, int64_t n_nodes, int64_t window, const int64_t *off,
+                                  const int32_t *edge, const int32_t *node, const int64_t *begin, int2 *visit)
 {
-    const int64_t i = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-    if (i >= n_batch) return;
-    const int64_t cell = owner(begin, n_cell, i), w = cell / n_nodes, n = cell % n_nodes;
-    const int64_t first = lower_bound(edge, off[n], off[n + 1], w * window);
-    const int64_t k0 = first + (i - begin[cell]) * SCATTER_BATCH;
-    const int64_t left = lower_bound(edge, first, off[n + 1], (w + 1) * window) - k0;
-    batch[i] = make_int4((int)n, (int)k0, left < SCATTER_BATCH ? (int)left : SCATTER_BATCH, 0);
+    const int64_t k = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+    if (k >= n_edges) return;
+    const int64_t e = edge[k], n = node[k], w = e / window;
+    const int64_t first = lower_bound(edge, off[n], k, w * window);
+    visit[begin[w * n_nodes + n] + k - first] = make_int2((int)e, (int)n);
 }
 
 static __global__ void fill_pieces(int64_t n_piece, int64_t n_nodes, const int64_t *off, const int64_t *begin,
@@ -181,7 +179,7 @@ static ff_status sort_edges(build *b, int64_t *found)
     ff_scatter_csr *c = b->csr;
     scatter_lists *l = b->lists;
     const int64_t n = c->n_nodes, e = c->n_edges, n_cell = b->n_window * n;
-    int64_t begin[3] = {0, 0, 0};
+    int64_t begin[3] = {0, 0, 0}; /* edges, then with pieces, then with long nodes */
     size_t bytes = b->work_bytes;
     found[0] = e, found[1] = 0;
     FF_CU(cudaMemcpyAsync(b->found, found, 2 * sizeof *found, cudaMemcpyHostToDevice, b->stream));
@@ -206,7 +204,6 @@ static ff_status sort_edges(build *b, int64_t *found)
     }
     FF_CU(cudaMemcpyAsync(found, b->found, 2 * sizeof *found, cudaMemcpyDeviceToHost, b->stream));
     FF_CU(cudaStreamSynchronize(b->stream));
-    l->n_batch = begin[0];
     l->n_piece = begin[1] - begin[0];
     l->n_long = begin[2] - begin[1];
     c->sorted = found[1] == 0;
@@ -218,15 +215,16 @@ static ff_status fill_lists(build *b)
 {
     ff_status st = FF_OK;
     scatter_lists *l = b->lists;
-    const int64_t n = b->csr->n_nodes, n_cell = b->n_window * n, *off = b->csr->off,
-                  *begin = b->count + n_cell;
-    if (l->n_batch == 0) return FF_OK;
-    FF_GO(allocate(b->stream, (size_t)(l->n_batch + l->n_piece + l->n_long) * sizeof(int4), &l->block[1]));
-    l->batch = (int4 *)l->block[1];
-    l->piece = l->batch + l->n_batch;
+    const int64_t n = b->csr->n_nodes, e = b->csr->n_edges, *off = b->csr->off,
+                  *begin = b->count + b->n_window * n;
+    if (e == 0) return FF_OK;
+    FF_GO(allocate(b->stream, (size_t)(l->n_piece + l->n_long) * sizeof(int4) + (size_t)e * sizeof(int2),
+                   &l->block[1]));
+    l->piece = (int4 *)l->block[1];
     l->lng = l->piece + l->n_piece;
-    fill_batches<<<blocks_of(l->n_batch), BLOCK, 0, b->stream>>>(l->n_batch, n, n_cell, b->window, off,
-                                                                 b->csr->edge, b->count, l->batch);
+    l->visit = (int2 *)(l->lng + l->n_long);
+    fill_visit<<<blocks_of(e), BLOCK, 0, b->stream>>>(e, n, b->window, off, b->csr->edge, b->node, b->count,
+                                                      l->visit);
     FF_CU(cudaGetLastError());
     if (l->n_long == 0) return FF_OK;
     fill_pieces<<<blocks_of(l->n_piece), BLOCK, 0, b->stream>>>(l->n_piece, n, off, begin, l->piece);

@@ -1,6 +1,8 @@
 /* The CUDA row of the scatter: checks that need a device, alignment, scratch, one call a direction. */
 #include "scatter.cuh"
 
+#include <stdlib.h>
+
 ff_status scatter_csr_build(const int32_t *d_i32, const int64_t *d_i64, int64_t n_edges, int64_t n_nodes,
                             void *stream, const ff_scatter_row *row, ff_scatter_csr **out);
 void scatter_csr_free(ff_scatter_csr *csr);
@@ -60,15 +62,26 @@ template <typename T> static scatter_job<T> job_of(const ff_scatter_csr *csr, co
     j.n_nodes = csr->n_nodes, j.n_edges = csr->n_edges;
     j.s0 = c->radial_stride[0], j.s1 = c->radial_stride[1], j.s2 = c->radial_stride[2];
     j.n_chan = (int)c->n_chan, j.lmax = c->lmax, j.n_rows = ff_scatter_n_rows(c->lmax);
+    j.row = (int)(c->n_chan * (int64_t)sizeof(T));
+    j.f_edge = (int)(j.s0 * (int64_t)sizeof(T)), j.f_deg = (int)(j.s1 * (int64_t)sizeof(T));
     j.off = csr->off, j.edge = csr->edge, j.dst = csr->dst;
-    j.batch = l->batch, j.piece = l->piece, j.lng = l->lng;
-    j.n_batch = l->n_batch, j.n_piece = l->n_piece, j.n_long = l->n_long;
+    j.visit = l->visit, j.piece = l->piece, j.lng = l->lng;
+    j.n_piece = l->n_piece, j.n_long = l->n_long;
     j.z = (const T *)c->in.coupling, j.f = (const T *)c->in.radial, j.spin = (const T *)c->in.spin_l1;
     j.gate = (const T *)c->in.gate, j.deg = (const T *)c->in.inv_sqrt_deg;
     j.cot = (const T *)c->cot, j.out = (T *)c->out;
     j.dz = (T *)c->d_coupling, j.df = (T *)c->d_radial, j.dspin = (T *)c->d_spin_l1;
     j.dgate = (T *)c->d_gate, j.ddeg = (T *)c->d_inv_sqrt_deg;
     return j;
+}
+
+/* The fused kernels have 32-bit strides, in bytes: of an edge's rows and of a node's. */
+static ff_scatter_path path_of(const ff_scatter_call *c)
+{
+    const int64_t most = INT32_MAX / (c->f64 ? 8 : 4), rows = ff_scatter_n_rows(c->lmax) + 1;
+    const bool fits =
+        c->n_chan * rows <= most && llabs(c->radial_stride[0]) <= most && llabs(c->radial_stride[1]) <= most;
+    return fits ? c->path : FF_SCATTER_REFERENCE;
 }
 
 /* The CSR's device is the current one for the call. */
@@ -96,11 +109,11 @@ static ff_status forward(const ff_scatter_csr *csr, const ff_scatter_call *c)
             &part, (size_t)(l->n_piece * ff_scatter_n_rows(c->lmax) * c->n_chan) * sizeof(float), s));
     if (c->f64) {
         scatter_job<double> j = job_of<double>(csr, c);
-        FF_CU(scatter_forward_f64(&j, c->path, widest(c), s));
+        FF_CU(scatter_forward_f64(&j, path_of(c), widest(c), s));
     } else {
         scatter_job<float> j = job_of<float>(csr, c);
         j.part = (float *)part;
-        FF_CU(scatter_forward_f32(&j, c->path, widest(c), s));
+        FF_CU(scatter_forward_f32(&j, path_of(c), widest(c), s));
     }
 done:
     if (part != NULL) (void)cudaFreeAsync(part, s);
@@ -122,11 +135,11 @@ static ff_status backward(const ff_scatter_csr *csr, const ff_scatter_call *c)
     if (c->f64) {
         scatter_job<double> j = job_of<double>(csr, c);
         j.share = share;
-        FF_CU(scatter_backward_f64(&j, c->path, widest(c), s));
+        FF_CU(scatter_backward_f64(&j, path_of(c), widest(c), s));
     } else {
         scatter_job<float> j = job_of<float>(csr, c);
         j.share = share;
-        FF_CU(scatter_backward_f32(&j, c->path, widest(c), s));
+        FF_CU(scatter_backward_f32(&j, path_of(c), widest(c), s));
     }
 done:
     if (share != NULL) (void)cudaFreeAsync(share, s);

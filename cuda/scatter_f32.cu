@@ -15,8 +15,7 @@ cudaError_t scatter_forward_f32(const scatter_job<float> *j, ff_scatter_path pat
 {
     if (path == FF_SCATTER_REFERENCE) return plain_forward_run(j, s);
     const bool full = j->spin != NULL || j->gate != NULL;
-    if (full && !SCATTER_UNPROVEN) return plain_forward_run(j, s);
-    cudaError_t e = full ? forward<(bool)SCATTER_UNPROVEN>(j, vec, s) : forward<false>(j, vec, s);
+    cudaError_t e = full ? forward<true>(j, vec, s) : forward<false>(j, vec, s);
     const int64_t n = j->n_long * (j->n_rows + 1) * j->n_chan;
     if (e != cudaSuccess || n == 0) return e;
     scatter_pieces<<<plain_blocks(n * PIECE_LANES), SCATTER_BLOCK, 0, s>>>(*j);

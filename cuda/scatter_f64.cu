@@ -14,8 +14,7 @@ cudaError_t scatter_forward_f64(const scatter_job<double> *j, ff_scatter_path pa
 {
     if (path == FF_SCATTER_REFERENCE) return plain_forward_run(j, s);
     const bool full = j->spin != NULL || j->gate != NULL;
-    if ((full || j->n_long > 0) && !SCATTER_UNPROVEN) return plain_forward_run(j, s);
-    return full ? forward<(bool)SCATTER_UNPROVEN>(j, vec, s) : forward<false>(j, vec, s);
+    return full ? forward<true>(j, vec, s) : forward<false>(j, vec, s);
 }
 
 template <bool FULL> static cudaError_t backward(const scatter_job<double> *j, int vec, cudaStream_t s)

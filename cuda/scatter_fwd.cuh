@@ -7,8 +7,8 @@
  * Order   edges ascending, each element alone: the bits of the CPU. A long node in float32: pieces, then their sums
  *         (scatter_pieces); in float64: scatter_chain
  * Bound   memory: every input and output once, s (E (D - 1 + lmax C) + N D C) + 4 E + 8 N bytes: 287 MB at N 4096,
- *         E 622,592, C 32, lmax 3 in float32, 0.068 ms at a copy's 4.2 TB/s; H200: 0.081 ms (86 % of the copy), random
- *         edges 0.086 ms (80 %). bench scatter, docs/scatter.md
+ *         E 622,592, C 32, lmax 3 in float32, 0.068 ms at a copy's 4.2 TB/s; H200: 0.076 ms (92 % of the copy), random
+ *         edges 0.080 ms (87 %). bench scatter, docs/scatter.md
  * Oracle  plain kernels of scatter_plain.cuh and the CPU row, tests/gpu/test_scatter.c
  * Care    lanes with c >= C load, add and store nothing; places beyond the item's edges are not read */
 #ifndef FF_CUDA_SCATTER_FWD_CUH
@@ -18,12 +18,13 @@
 
 /* Messages of one edge in shared memory added to the sums of channels lane V .. lane V + V - 1 of the tile. */
 template <typename T, int V, bool FULL, int A, int B>
-static __device__ __forceinline__ void fwd_add(const T *edge, int lane, bool spin, T gate,
+static __device__ __forceinline__ void fwd_add(const T *edge, int lane, bool spin, bool gated,
                                                T (&acc)[B * B + 2 * B - A * A + 1][V])
 {
     typedef edge_stage<T, FULL, A, B, 32 * V> stage;
     T z[stage::n_z], f[stage::n_chan_rows][V];
     load_shared(z, edge);
+    const T gate = gated ? z[stage::n_z > stage::n ? stage::n : 0] : 1; /* there only if FULL */
 #pragma unroll
     for (int k = 0; k < stage::n_chan_rows; k++) load_shared(f[k], edge + stage::n_z + (k * 32 + lane) * V);
 #pragma unroll
@@ -96,10 +97,7 @@ static __global__ void __launch_bounds__(SCATTER_BLOCK, fwd_blocks(V *(int)sizeo
     typedef edge_stage<T, FULL, A, B, 32 * V> stage;
     __shared__ __align__(16) T ring[SCATTER_WARPS][STAGES][EDGES * stage::size];
     static_assert(sizeof ring <= 48 * 1024, "static shared memory");
-    const int warp = (int)threadIdx.x / 32, place = (int)threadIdx.x % 32;
-    /* place grows with the edges in the loop; with gates, ptxas 13.0 kept it and lane in one register. */
-    int lane = place;
-    if (FULL) asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int64_t at = (int64_t)blockIdx.x * SCATTER_WARPS + warp;
     const int c0 = (int)(at % j.n_tile) * 32 * V, c = c0 + lane * V;
     int64_t node, k0, k1, slot;
@@ -110,29 +108,24 @@ static __global__ void __launch_bounds__(SCATTER_BLOCK, fwd_blocks(V *(int)sizeo
 #pragma unroll
     for (int r = 0; r < stage::n; r++) set_zero(acc[r]);
 
-    /* id, gate_staged: of the 32 edges that are staged now; gate: of those that are added now, which lag behind. */
-    int id = place < n ? edge[place] : 0, id_next = 32 + place < n ? edge[32 + place] : 0, staged = 0;
-    const bool gated = FULL && j.gate != NULL && n > 0;
-    T gate = 1, gate_staged = gated ? j.gate[id] : 1;
+    const bool gated = FULL && j.gate != NULL;
+    int id = lane < n ? edge[lane] : 0, id_next = 32 + lane < n ? edge[32 + lane] : 0, staged = 0;
 #pragma unroll
     for (int k = 0; k < STAGES - 1; k++, staged += EDGES)
         stage_edges<T, FULL, A, B, 32 * V, EDGES, WORD>(j, id, staged, n, c0, lane, ring[warp][k]);
     for (int i = 0, k = 0; i < n; i += EDGES, k = k + 1 < STAGES ? k + 1 : 0) {
         if (staged % 32 == 0) {
             id = id_next;
-            id_next = staged + 32 + place < n ? edge[staged + 32 + place] : 0;
+            id_next = staged + 32 + lane < n ? edge[staged + 32 + lane] : 0;
         }
-        if (i % 32 == 0) gate = gate_staged; /* before the next 32 edges' gates are read */
-        if (gated && staged % 32 == 0) gate_staged = j.gate[id];
         copies_wait<STAGES - 2>(); /* after it, too, all lanes have left the stage that is filled next */
         stage_edges<T, FULL, A, B, 32 * V, EDGES, WORD>(j, id, staged, n, c0, lane,
                                                         ring[warp][k > 0 ? k - 1 : STAGES - 1]);
         staged += EDGES;
 #pragma unroll
         for (int u = 0; u < EDGES; u++) {
-            const T g = FULL ? __shfl_sync(~0u, gate, (i + u) & 31) : 1;
             if (i + u < n)
-                fwd_add<T, V, FULL, A, B>(ring[warp][k] + u * stage::size, lane, j.spin != NULL, g, acc);
+                fwd_add<T, V, FULL, A, B>(ring[warp][k] + u * stage::size, lane, j.spin != NULL, gated, acc);
         }
     }
     if (c < j.n_chan) fwd_write<T, V, WORD, FULL, A, B>(j, node, slot, c, acc);

@@ -74,12 +74,12 @@ template <typename T> static __global__ void plain_spin(const scatter_job<T> j)
     if (e < j.n_edges) j.dspin[at] = plain_d(j, e, (int)(at / j.n_chan % 3), (int)(at % j.n_chan));
 }
 
-/* Gradient of the gate, and each edge's share in that of inv_sqrt_deg, by place in the CSR. */
+/* Gradient of the gate, and each edge's share in that of inv_sqrt_deg. */
 template <typename T> static __global__ void plain_edge(const scatter_job<T> j)
 {
-    const int64_t k = (int64_t)blockIdx.x * SCATTER_BLOCK + threadIdx.x;
-    if (k >= j.n_edges) return;
-    const int64_t e = j.edge[k], n = j.dst[e];
+    const int64_t e = (int64_t)blockIdx.x * SCATTER_BLOCK + threadIdx.x;
+    if (e >= j.n_edges) return;
+    const int64_t n = j.dst[e];
     double sum = 0;
     for (int row = 0; row < j.n_rows; row++)
         for (int c = 0; c < j.n_chan; c++) {
@@ -88,7 +88,7 @@ template <typename T> static __global__ void plain_edge(const scatter_job<T> j)
             sum += (double)j.cot[(n * (j.n_rows + 1) + 1 + row) * j.n_chan + c] * (double)term;
         }
     if (j.dgate != NULL) j.dgate[e] = (T)(sum * (j.deg != NULL ? (double)j.deg[n] : 1.0));
-    if (j.share != NULL) j.share[k] = sum * (j.gate != NULL ? (double)j.gate[e] : 1.0);
+    if (j.share != NULL) j.share[e] = sum * (j.gate != NULL ? (double)j.gate[e] : 1.0);
 }
 
 /* Shares of a node's edges: 128 threads take every 128th, then halve. One block a node; both paths use it. */
@@ -98,7 +98,7 @@ template <typename T> static __global__ void scatter_share(const scatter_job<T> 
     const int t = (int)threadIdx.x;
     const int64_t n = blockIdx.x;
     double mine = 0;
-    for (int64_t k = j.off[n] + t; k < j.off[n + 1]; k += SCATTER_BLOCK) mine += j.share[k];
+    for (int64_t k = j.off[n] + t; k < j.off[n + 1]; k += SCATTER_BLOCK) mine += j.share[j.edge[k]];
     sum[t] = mine;
     for (int half = SCATTER_BLOCK / 2; half > 0; half /= 2) {
         __syncthreads();

@@ -72,8 +72,8 @@ FF_API ff_status ff_scatter_csr_create_i32(const int32_t *dst, int64_t n_edges, 
 
 /* The same on the current GPU: d_dst is device memory, the CSR and all arrays of the calls that use it are, too. Local
  *   stream  cudaStream_t; NULL: the default stream. The call waits for it
- * Memory of the device: 8 (N + 1) + 8 E bytes, and work lists of about 16 (N + E / 24); while it is built about
- * 24 N + 17 E bytes more.
+ * Memory of the device: 8 (N + 1) + 16 E bytes, and 16 a piece of a node of more than FF_SCATTER_PIECE edges; while
+ * it is built about 24 N + 17 E bytes more.
  * Errors: as above; FF_E_UNSUPPORTED a library built without CUDA. */
 FF_API ff_status ff_scatter_csr_create_cuda(const int64_t *d_dst, int64_t n_edges, int64_t n_nodes,
                                             void *stream, ff_scatter_csr **out);

@@ -126,7 +126,7 @@ static void FF_T(gpu_against_cpu)(const FF_T(arrays) * a, int variant, int64_t e
     FF_T(ff_scatter_in) in = FF_T(inputs)(a, variant);
     real *expected = FF_T(oracle)(a, variant);
     FF_T(grads) cpu = FF_T(gradients)(a, &in, FF_SCATTER_REFERENCE, 31);
-    for (int path = 0; path < 2; path++) {
+    for (int path = small ? FF_SCATTER_FUSED : FF_SCATTER_REFERENCE; path <= FF_SCATTER_FUSED; path++) {
         real *out = FF_T(gpu_forward)(a, &d, (ff_scatter_path)path);
         if (tol > 0 && path == FF_SCATTER_FUSED)
             FF_T(close)("out", out, expected, a->n_out, tol);
