@@ -11,6 +11,7 @@ typedef struct ff_sum_spec {
     unsigned in; /* FF_SUM_CHARGE | FF_SUM_DIPOLE (ff_sum_pair.h); 0: the Stokeslet's force */
     bool grad;
     double parameter;
+    bool quick; /* roots of 1/R may have errors of 6e-9 */
 } ff_sum_spec;
 
 int ff_sum_spec_in(const ff_sum_spec *s);  /* numbers of a source: 1, 3 or 4 */

@@ -10,6 +10,20 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* 1/R of charges with roots of less accuracy. */
+ALWAYS void TILE(pair_quick)(const int grad, vr dx, vr dy, vr dz, vr q, vr *out)
+{
+    const vr u = v_rsqrt0_quick(dx * dx + dy * dy + dz * dz), qu = q * u;
+    out[0] = out[0] + qu;
+    if (!grad) return;
+    const vr f = qu * (u * u);
+    out[1] = out[1] - f * dx;
+    out[2] = out[2] - f * dy;
+    out[3] = out[3] - f * dz;
+}
+
+enum { QUICK = -1 };
+
 /* Everything constant where it is called. */
 ALWAYS void TILE(run)(const int kernel, const unsigned in, const int grad, const ff_radial_par *par,
                       const tile_args *a)
@@ -28,7 +42,9 @@ ALWAYS void TILE(run)(const int kernel, const unsigned in, const int grad, const
             for (int c = 0; c < n_in; c++) s[c] = v_set1(a->q[c * a->ld_s + j]);
             vr sx = v_set1(a->xs[j]), sy = v_set1(a->xs[a->ld_s + j]), sz = v_set1(a->xs[2 * a->ld_s + j]);
             for (int b = 0; b < FF_NB; b++) {
-                if (stokes)
+                if (kernel == QUICK)
+                    TILE(pair_quick)(grad, x[0][b] - sx, x[1][b] - sy, x[2][b] - sz, s[0], acc[b]);
+                else if (stokes)
                     ff_pair_stokeslet(grad, x[0][b] - sx, x[1][b] - sy, x[2][b] - sz, s, acc[b]);
                 else
                     ff_pair_radial(kernel, par, in, grad, x[0][b] - sx, x[1][b] - sy, x[2][b] - sz, s,
@@ -57,6 +73,10 @@ ALWAYS void TILE(run)(const int kernel, const unsigned in, const int grad, const
 static void TILE(tile)(const ff_sum_spec *s, const void *parameters, const tile_args *a)
 {
     const ff_radial_par *par = parameters;
+    if (s->quick && s->kernel == FF_SUM_INV_R && s->in == FF_SUM_CHARGE) {
+        s->grad ? TILE(run)(QUICK, FF_SUM_CHARGE, 1, par, a) : TILE(run)(QUICK, FF_SUM_CHARGE, 0, par, a);
+        return;
+    }
     switch (s->kernel) {
         TILE_CASE(FF_SUM_INV_R);
         TILE_CASE(FF_SUM_POWER);

@@ -18,7 +18,7 @@ typedef int32_t ff_lane;
 #endif
 typedef ff_lane vi __attribute__((vector_size(sizeof(real) * FF_W)));
 
-#define v_set1(c) ((vr){0} + (real)(c))
+#define v_set1(c) ((real)(c) - (vr){0}) /* no instruction but the copy: x - 0 is x, x + 0 is not if x = -0 */
 
 static inline vr v_select(vi mask, vr a, vr b)
 {
@@ -47,6 +47,17 @@ static inline vr v_rsqrt0(vr x)
     vr y = {0};
     for (int i = 0; i < FF_W; i++) y[i] = x[i] != 0 ? (real)(1 / sqrt((double)x[i])) : 0;
     return y;
+#endif
+}
+
+/* The same to 6e-9 or better: one step from an estimate of 14 bits. */
+static inline vr v_rsqrt0_quick(vr x)
+{
+#if FF_RSQRT == 2 && defined(FF_REAL_IS_DOUBLE)
+    vr y = _mm512_maskz_rsqrt14_pd(_mm512_cmp_pd_mask(x, (vr){0}, _CMP_NEQ_OQ), x);
+    return y * (v_set1(1.5) - v_set1(0.5) * x * y * y);
+#else
+    return v_rsqrt0(x);
 #endif
 }
 

@@ -211,6 +211,10 @@ static ff_status make_plans(ff_sum *s)
     return FF_OK;
 }
 
+/* The bound of the expansions' ratio, (theta / 2)^(order + 1), from where on their errors are above those of quick roots:
+ * errors met are 1e-3 of it and less. Not with an adjoint, which is the transpose to rounding. */
+static const double QUICK_BOUND = 1e-4;
+
 static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
 {
     static const char *const what[2] = {"sources", "targets"};
@@ -224,6 +228,7 @@ static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
     if (ff_sum_harmonic(&s->o)) {
         FF_GO(ff_agree(s->comm, ff_harm_create(s->o.order, &s->harm)));
         s->n_proxy = s->harm->n;
+        s->quick = !s->o.adjoint && pow(0.5 * s->o.theta, s->o.order + 1) > QUICK_BOUND;
     }
     FF_GO(find_centre(s, x, n));
     for (int k = 0; k < s->n_side; k++) FF_GO(make_cloud(s, k, x[k], n[k], &home[k]));
@@ -335,6 +340,7 @@ ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const do
                  .n_out = ff_sum_spec_out(spec)};
     const size_t in = (size_t)(j.n_dens * j.n_in), out = (size_t)(j.n_dens * j.n_out);
     const ff_let *let = j.from->let;
+    j.spec.quick = s->quick;
     FF_GO(ff_agree(s->comm, job_alloc(&j)));
     FF_GO(ff_cloud_to_own(j.from->cloud, in * sizeof *j.q, home_in, j.q + (size_t)let->own_first * in));
     FF_GO(ff_sum_up(&j));

@@ -139,24 +139,25 @@ ff_status ff_sum_check(ff_sum *s, const double *density, const double *value, co
 {
     ff_status st = FF_OK;
     const int n_out = ff_sum_n_out(s);
+    const bool grad = gradient != NULL && of_gradient != NULL;
+    if (of_gradient != NULL) *of_gradient = (ff_sum_error){0, 0, 0, 0};
     sampled k = {.s = s, .n = n < s->info.n_targets ? n : s->info.n_targets};
     k.spec = (ff_sum_spec){.kernel = s->o.kernel,
                            .in = s->o.kernel == FF_SUM_STOKESLET ? 0
                                  : s->o.dipole                   ? 2
                                                                  : 1,
-                           .grad = of_gradient != NULL,
+                           .grad = grad,
                            .parameter = s->o.parameter};
     k.in = ff_sum_spec_in(&k.spec);
     k.out = ff_sum_spec_out(&k.spec);
     *of_value = (ff_sum_error){0, 0, 0, 0};
-    if (of_gradient != NULL) *of_gradient = *of_value;
     if (k.n <= 0) return FF_OK;
     FF_GO(ff_agree(s->comm, alloc_all(&k)));
     FF_GO(own_densities(&k, density));
-    FF_GO(own_targets(&k, value, gradient));
+    FF_GO(own_targets(&k, value, grad ? gradient : NULL));
     FF_GO(direct(&k));
     errors(&k, 0, n_out, k.most, of_value);
-    if (of_gradient != NULL) errors(&k, n_out, k.out, k.most, of_gradient);
+    if (grad) errors(&k, n_out, k.out, k.most, of_gradient);
 done:;
     void *const owned[] = {k.x, k.got, k.exact, k.most, k.q, k.sum};
     for (int i = 0; i < 6; i++) ff_free(owned[i]);

@@ -48,6 +48,7 @@ struct ff_sum {
     sum_basis basis;
     ff_harm *harm; /* expansions in solid harmonics, NULL: interpolation */
     int n_proxy;   /* numbers of an expansion */
+    bool quick;    /* ff_sum_spec */
     int n_side;    /* 1: targets are the sources */
     sum_side side[2];
     ff_plan *plan, *plan_back; /* of the last side as targets; of the first side, NULL where it is the same */
