@@ -29,7 +29,10 @@ ALWAYS void swap_rows(const int k, int n_in, int ld, const double *mat, const vr
 static void swap_block(int n_out, int n_in, const double *mat, const vr *in, vr *out)
 {
     int r = 0;
-    for (; r + 6 <= n_out; r += 6) swap_rows(6, n_in, n_out, mat + r, in, out + 2 * r);
+    if (n_out > 8) {
+        swap_rows(6, n_in, n_out, mat, in, out);
+        r = 6;
+    }
     switch (n_out - r) {
     case 1:
         swap_rows(1, n_in, n_out, mat + r, in, out + 2 * r);
@@ -45,6 +48,15 @@ static void swap_block(int n_out, int n_in, const double *mat, const vr *in, vr 
         break;
     case 5:
         swap_rows(5, n_in, n_out, mat + r, in, out + 2 * r);
+        break;
+    case 6:
+        swap_rows(6, n_in, n_out, mat + r, in, out + 2 * r);
+        break;
+    case 7:
+        swap_rows(7, n_in, n_out, mat + r, in, out + 2 * r);
+        break;
+    case 8:
+        swap_rows(8, n_in, n_out, mat + r, in, out + 2 * r);
         break;
     }
 }

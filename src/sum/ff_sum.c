@@ -8,6 +8,7 @@
 
 /* As in ff_sum_pair.h, which needs a type of lanes. */
 enum { CHARGE = 1, DIPOLE = 2 };
+enum { PARALLEL_MIN = 1 << 14 };
 
 /* ---- options ---- */
 
@@ -133,6 +134,7 @@ static ff_status make_cloud(ff_sum *s, int k, const double *x, int64_t n, double
     if (st == FF_OK) st = FF_NEW(code, n + 1);
     if (st == FF_OK) st = FF_NEW(*home, 3 * n + 1);
     FF_GO(ff_agree(s->comm, st));
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
     for (int64_t i = 0; i < n; i++)
         for (int d = 0; d < 3; d++) {
             const double v = d < dim ? x[i * dim + d] - s->centre[d] : 0;
@@ -375,6 +377,7 @@ static ff_status check_finite(const ff_sum *s, const char *what, const double *v
 /* Rows of n_from numbers at from to rows of n_to at to + at, the rest of which is left alone. */
 static void copy_rows(int64_t n, const double *from, int n_from, int stride_from, double *to, int stride_to)
 {
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
     for (int64_t i = 0; i < n; i++)
         for (int c = 0; c < n_from; c++) to[i * stride_to + c] = from[i * stride_from + c];
 }
