@@ -162,8 +162,8 @@ static ff_status make_lets(ff_sum *s)
     if (s->o.adjoint) need[0 * n + (n - 1)] = 1;
     FF_TRY(ff_let_build(cloud, n, need, s->o.theta, let));
     for (int k = 0; k < n; k++) s->side[k].let = let[k];
-    for (int k = 0; k < n && st == FF_OK; k++) st = ff_sum_boxes(s, &s->side[k]);
-    if (st == FF_OK) st = ff_let_mark(let[n - 1], let[0], s->o.theta, false, NULL, 0, NULL);
+    for (int k = 0; k < n && s->harm != NULL; k++) ff_sum_middles(let[k]->tree);
+    st = ff_let_mark(let[n - 1], let[0], s->o.theta, false, NULL, 0, NULL);
     if (st == FF_OK && n == 2 && s->o.adjoint)
         st = ff_let_mark(let[0], let[1], s->o.theta, false, NULL, 0, NULL);
     FF_TRY(ff_agree(s->comm, st));
@@ -183,6 +183,7 @@ static ff_status place_points(ff_sum *s, sum_side *side, const double *home)
         FF_TRY(ff_let_push_begin(let, 0, NULL, 3 * sizeof *home, side->x, &t));
         FF_TRY(ff_let_push_end(&t));
     }
+    FF_TRY(ff_agree(s->comm, ff_sum_boxes(s, side)));
     return s->o.order > 0 ? FF_OK : ff_sum_centroids(side);
 }
 

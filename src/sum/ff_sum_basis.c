@@ -169,22 +169,35 @@ static void box_of(const ff_sum *s, sum_side *side, int64_t i)
 /* With its middle as box a node is far if the distance of middles * theta > sum of diameters: theta / 2 bounds the ratio
  * that expansions converge with, whatever the shape of the boxes. No such distance is less than the gap of the boxes,
  * so trees held for these hold what is opened then. */
+void ff_sum_middles(ff_tree *t)
+{
+    for (int64_t i = 0; i < t->n_nodes; i++) {
+        ff_node *n = &t->node[i];
+        for (int d = 0; d < 3; d++) n->lo[d] = n->hi[d] = (float)(0.5 * ((double)n->lo[d] + n->hi[d]));
+    }
+}
+
+/* Middle and radius of what ff_sum_middles left; more than 0, and enough for points rounded to float32. */
 static void sphere_of(sum_side *side, int64_t i)
 {
-    const double *h = side->half + 3 * i;
-    ff_node *n = &side->let->tree->node[i];
-    side->radius[i] = sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]);
-    for (int d = 0; d < 3; d++) n->lo[d] = n->hi[d] = (float)side->mid[3 * i + d];
+    const ff_node *n = &side->let->tree->node[i];
+    side->radius[i] = 0.5 * sqrt((double)n->diam2) + 1e-37;
+    for (int d = 0; d < 3; d++) {
+        side->mid[3 * i + d] = n->lo[d];
+        side->radius[i] += 0x1p-22 * fabs((double)n->lo[d]);
+    }
 }
 
 ff_status ff_sum_boxes(const ff_sum *s, sum_side *side)
 {
     const int64_t n = side->let->tree->n_nodes;
     FF_TRY(FF_NEW(side->mid, 3 * n + 1));
-    FF_TRY(FF_NEW(side->half, 3 * n + 1));
-    for (int64_t i = 0; i < n; i++) box_of(s, side, i);
-    if (s->harm == NULL) return FF_OK;
-    FF_TRY(FF_NEW(side->radius, n + 1));
-    for (int64_t i = 0; i < n; i++) sphere_of(side, i);
+    if (s->harm != NULL) {
+        FF_TRY(FF_NEW(side->radius, n + 1));
+        for (int64_t i = 0; i < n; i++) sphere_of(side, i);
+    } else {
+        FF_TRY(FF_NEW(side->half, 3 * n + 1));
+        for (int64_t i = 0; i < n; i++) box_of(s, side, i);
+    }
     return FF_OK;
 }

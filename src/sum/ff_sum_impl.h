@@ -76,7 +76,9 @@ ff_status ff_sum_codes(ff_comm *comm, const float *x, int64_t n, int dim, int le
 /* Cuts between groups and orders points inside them. Collective */
 ff_status ff_sum_order_points(ff_cloud *c);
 
-/* Boxes of proxies, or spheres of harmonics, and what the criterion is to see of them. Local */
+/* Harmonics: what the criterion is to see of a tree, before anything is marked. Local */
+void ff_sum_middles(ff_tree *t);
+/* Boxes of proxies, or spheres of harmonics, of the nodes held in the end. Local */
 ff_status ff_sum_boxes(const ff_sum *s, sum_side *side);
 /* Order 0: centroids in place of middles. Collective */
 ff_status ff_sum_centroids(const sum_side *side);

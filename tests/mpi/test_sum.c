@@ -22,7 +22,7 @@ static const setting settings[] = {
     {"dipole", "plummer", 2500, 900, 2, 1, false}, {"stokeslet", "galaxies", 2000, 0, 2, 1, true},
     {"log", "line", 1500, 0, 4, 3, false},         {"yukawa", "uniform", 2000, 500, 0, 1, true},
     {"1/r", "uniform", 1, 0, 2, 1, false},         {"1/r", "uniform", 0, 3, 2, 1, false},
-    {"plummer", "point", 300, 0, 2, 1, false}};
+    {"plummer", "point", 300, 0, 2, 1, false},     {"1/r", "sphere", 40000, 0, 4, 1, false}};
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
 typedef struct arrays {
