@@ -41,8 +41,10 @@ typedef struct ff_sum_opts {
     bool adjoint;    /* ff_sum_adjoint will be called */
     bool single;     /* pairs in float32 (coordinates relative to the box of the targets), sums in float64 */
     double rtol;     /* > 0: choose order, theta and leaf_size for this relative error; 0: as given here */
-    double theta;  /* boxes are far if gap * theta > sum of their diameters; 0: nothing is far, exact sums */
-    int order;     /* degree of interpolation, 0 to 12; 0: one point, the centroid */
+    /* boxes are far if gap * theta > sum of their diameters (1/R in 3 dimensions: distance of their middles instead of
+     * the gap, theta < 2); 0: nothing is far, exact sums */
+    double theta;
+    int order; /* degree of expansions, 0 to 12, 1/R in 3 dimensions 0 to 20; 0: one point, the centroid */
     int leaf_size; /* most points of a leaf, 65 to 8192; 0: what suits the order */
 } ff_sum_opts;
 #define FF_SUM_OPTS_INIT                                                                                     \
@@ -95,7 +97,7 @@ typedef struct ff_sum_info {
     int64_t n_targets, n_sources;
     int64_t direct_pairs; /* pairs of points in leaves that are near */
     int64_t far_pairs;    /* pairs of nodes */
-    int64_t proxies;      /* interpolation points of a node: a far pair costs proxies^2 pairs */
+    int64_t proxies; /* numbers of a node's expansion; by interpolation a far pair costs proxies^2 pairs */
 } ff_sum_info;
 FF_API void ff_sum_get_info(const ff_sum *s, ff_sum_info *out); /* Local */
 
