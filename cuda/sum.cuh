@@ -17,8 +17,14 @@ extern "C" {
 #include "ff_sum_tile.h"
 }
 
-/* Float32 sums of pairs go into double every SUM_FOLD leaves of sources. */
-enum { SUM_LEAF = 32, SUM_LEVELS = 28, SUM_FOLD = 8 };
+/* Float32 sums of pairs go into double every SUM_FOLD leaves of sources. Lists are cut into pieces, each a warp's (near) or
+ * FAR_LANES lanes' (far): a leaf that spans a gap of the curve may be near to a large part of all. */
+enum { SUM_LEAF = 32, SUM_LEVELS = 28, SUM_FOLD = 8, SUM_PIECE = 256 };
+
+/* A piece of a list after the first: entries [first, first + SUM_PIECE) of a leaf's or node's. */
+typedef struct sum_item {
+    int32_t node, first;
+} sum_item;
 
 /* Box of all points and what follows from it, on the device. */
 typedef struct sum_frame {
@@ -36,6 +42,7 @@ typedef struct sum_side {
     int32_t n_nodes;
     int32_t level_at[SUM_LEVELS], level_n[SUM_LEVELS]; /* first node id and nodes of a level */
     int32_t *d_order;                                  /* [n_pad] index as given; -1 */
+    int32_t *d_inverse;                                /* [n] place of a point */
     void *d_point;                                     /* [n_pad] coordinates, density 0 */
     void *d_more; /* [n_pad] four numbers: dipole or force; NULL if there is none */
     void *d_node; /* [n_nodes] centre, radius */
@@ -47,6 +54,9 @@ typedef struct sum_near_list {
     const int64_t *d_at; /* [n_groups] first entry; NULL: all leaves */
     const int32_t *d_n;  /* [n_groups] */
     const int32_t *d_leaf;
+    const sum_item *d_item; /* pieces after the first, those of a leaf together from d_item_at on */
+    const int32_t *d_item_at;
+    int64_t n_items;
 } sum_near_list;
 
 /* Arguments of the near field, by value. */
@@ -55,22 +65,89 @@ typedef struct sum_near {
     const sum_frame *d_frame;
     sum_near_list list;
     int32_t n_groups, n_piece, piece; /* direct sums: the leaves are cut into n_piece pieces of so many */
-    double *d_part;                   /* [n_piece][n_out][to.n_pad] */
+    int items;                        /* 1: the items of the list, 0: first pieces */
+    double *d_part; /* [n_piece][to.n_pad][n_out], with a list [to.n_pad + 32 n_items][n_out] */
 } sum_near;
+
+/* Far pairs: source nodes of each target node. */
+typedef struct sum_far_list {
+    const int64_t *d_at; /* [n_nodes] */
+    const int32_t *d_n;  /* [n_nodes] */
+    const int32_t *d_node;
+    const sum_item *d_item;
+    const int32_t *d_item_at; /* [n_nodes] */
+    int64_t n_items;
+} sum_far_list;
+
+/* What an expansion is of: charges, dipoles, both; one component of forces; dipoles with the kernel R. */
+enum { SUM_FAR_CHARGE, SUM_FAR_DIPOLE, SUM_FAR_BOTH, SUM_FAR_X, SUM_FAR_Y, SUM_FAR_Z, SUM_FAR_ROOT };
+
+/* One expansion from points to points. kernel FF_SUM_POWER with parameter -1 is R. */
+typedef struct sum_far {
+    sum_side to, from;
+    const sum_frame *d_frame;
+    sum_far_list list;
+    ff_sum_kernel kernel;
+    double parameter;
+    int what, grad, n_out;
+    void *d_moments,
+        *d_local;   /* [n_nodes][sum_far_stride(order)] of the precision; local: and one for each item */
+    double *d_part; /* [to.n_pad][n_out], added to */
+} sum_far;
+
+/* Lists of one direction while they are made, on the device. */
+typedef struct sum_cursors {
+    unsigned long long far, near, far_items, near_items, next[SUM_LEVELS];
+} sum_cursors;
+
+typedef struct sum_plan {
+    int64_t *d_far_at, *d_near_at; /* [n_nodes], [leaves] of the targets */
+    int32_t *d_far_n, *d_near_n;
+    int32_t *d_far, *d_near;
+    int32_t *d_far_item_at, *d_near_item_at;
+    sum_item *d_far_item, *d_near_item; /* room for cap / SUM_PIECE */
+    int64_t *d_next_at[2];              /* scratch of the walk: [most nodes of a level] */
+    int32_t *d_next_n[2];
+    int32_t *d_next[2];
+    sum_cursors *d_cursors;
+    int64_t cap_far, cap_near, cap_next;
+    sum_cursors cursors; /* host, after it was made */
+} sum_plan;
+
+/* Densities as given: a charge of point i at d_charge + i stride_charge, and n_more numbers of a dipole or force; NULL: none. */
+typedef struct sum_in {
+    const double *d_charge, *d_more;
+    int64_t stride_charge, stride_more;
+    int n_more;
+} sum_in;
+
+/* Values and derivatives of point i at d_value + i stride_value and so on; NULL: not wanted. */
+typedef struct sum_out {
+    double *d_value, *d_gradient;
+    int64_t stride_value, stride_gradient;
+} sum_out;
 
 /* What one precision does. The calls only queue work. */
 typedef struct sum_row {
-    size_t point_bytes, more_bytes, node_bytes, box_bytes;
+    size_t point_bytes, more_bytes, node_bytes, box_bytes, real_bytes;
     /* Coordinates, boxes and centres of a side whose order is there; d_x [n][dim] as given. */
     cudaError_t (*place)(const sum_side *side, const double *d_x, int dim, const sum_frame *d_frame,
                          cudaStream_t stream);
-    /* Densities of one of n_dens: n_in numbers a point, from d_q [n][n_dens][n_in]. */
-    cudaError_t (*density)(const sum_side *side, const ff_sum_spec *spec, const double *d_q, int n_dens,
-                           int k, int n_in, cudaStream_t stream);
+    /* Densities into the tree's order. */
+    cudaError_t (*density)(const sum_side *side, const sum_in *in, cudaStream_t stream);
     /* All pairs, targets in groups of two leaves; listed pairs, targets by leaves. */
     cudaError_t (*direct)(const ff_sum_spec *spec, const sum_near *a, cudaStream_t stream);
     cudaError_t (*lists)(const ff_sum_spec *spec, const sum_near *a, cudaStream_t stream);
+    /* Queues the walk of plan's arrays; nodes are far if the sum of their radii is below theta times their distance. */
+    cudaError_t (*walk)(const sum_side *to, const sum_side *from, const sum_frame *d_frame, double theta,
+                        const sum_plan *plan, cudaStream_t stream);
+    cudaError_t (*far)(int order, const sum_far *a, cudaStream_t stream);
 } sum_row;
+
+/* Orders 3 to 6. */
+int sum_far_stride(int order); /* numbers of an expansion in memory */
+cudaError_t sum_far_f32(int order, const sum_far *a, cudaStream_t stream);
+cudaError_t sum_far_f64(int order, const sum_far *a, cudaStream_t stream);
 
 cudaError_t sum_direct_f32(const ff_sum_spec *spec, const sum_near *a, cudaStream_t stream);
 cudaError_t sum_direct_f64(const ff_sum_spec *spec, const sum_near *a, cudaStream_t stream);
@@ -88,6 +165,8 @@ struct ff_sum_cuda {
     int device, n_in, n_out, n_side; /* numbers of a source, of a target with its gradient */
     sum_side side[2];                /* sources, targets; one side where they are the same */
     sum_frame *d_frame;
+    sum_plan plan,
+        plan_back; /* targets against sources; the other way round, where it is another and adjoint asks */
     ff_sum_info info;
 };
 
@@ -95,6 +174,12 @@ static inline const sum_side *sum_targets(const ff_sum_cuda *s)
 {
     return &s->side[s->n_side - 1];
 }
+
+/* Lists of one direction; waits for the stream. FF_E_MEM */
+ff_status sum_plan_make(ff_sum_cuda *s, const sum_side *to, const sum_side *from, sum_plan *plan);
+
+/* Degree and theta for opts.rtol, and what a GPU asks of them. */
+ff_status sum_choose(ff_sum_opts *o);
 
 /* Box of targets and sources. */
 ff_status sum_frame_find(ff_cuda_pool *pool, const double *const d_x[2], const int64_t n[2], int dim,

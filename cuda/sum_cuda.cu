@@ -22,10 +22,7 @@ static ff_status check_opts(const ff_sum_opts *given, ff_sum_opts *o)
     FF_TRY(ff_sum_check_kernel(o));
     if (o->n_densities < 1 || o->n_densities > 1024)
         return ff_fail(FF_E_ARG, "sum: n_densities = %d, expected 1 to 1024", o->n_densities);
-    if (o->rtol != 0 || o->theta != 0)
-        return ff_fail(FF_E_UNSUPPORTED,
-                       "sum: on a GPU only theta = 0 (all pairs) is there; give theta 0 and rtol 0");
-    return FF_OK;
+    return sum_choose(o);
 }
 
 static void choose(ff_sum_cuda *s)
@@ -35,7 +32,7 @@ static void choose(ff_sum_cuda *s)
                stokes        ? 0u
                : s->o.dipole ? (unsigned)DIPOLE
                              : (unsigned)CHARGE,
-               s->o.gradient, s->o.parameter};
+               s->o.gradient, s->o.parameter, false};
     s->row = s->o.single ? &sum_row_f32 : &sum_row_f64;
     s->n_in = stokes ? 3 : s->o.dipole ? s->o.dim : 1;
     s->n_out = ff_sum_spec_out(&s->spec);
@@ -64,8 +61,6 @@ static ff_status side_build(ff_sum_cuda *s, int k, const double *d_x, int64_t n)
     side_shape(side, n);
     FF_TRY(sum_sort(s->pool, d_x, s->o.dim, s->d_frame, side));
     FF_TRY(ff_cuda_alloc(s->pool, s->row->point_bytes * (size_t)side->n_pad, &side->d_point));
-    if (s->spec.in != CHARGE)
-        FF_TRY(ff_cuda_alloc(s->pool, s->row->more_bytes * (size_t)side->n_pad, &side->d_more));
     FF_TRY(ff_cuda_alloc(s->pool, s->row->node_bytes * (size_t)side->n_nodes, &side->d_node));
     FF_TRY(ff_cuda_alloc(s->pool, s->row->box_bytes * (size_t)side->n_nodes, &side->d_box));
     FF_CU(s->row->place(side, d_x, s->o.dim, s->d_frame, s->stream));
@@ -103,7 +98,16 @@ static ff_status build(ff_sum_cuda *s, const double *const d_x[2], const int64_t
     FF_TRY(sum_frame_find(s->pool, d_x, n, s->o.dim, s->d_frame));
     for (int k = 0; k < s->n_side; k++) FF_TRY(side_build(s, k, d_x[k], n[k]));
     FF_TRY(check_frame(s));
-    s->info = {0, 0, SUM_LEAF, sum_targets(s)->n, s->side[0].n, sum_targets(s)->n * s->side[0].n, 0, 0};
+    s->info = {
+        s->o.theta, s->o.order, SUM_LEAF, sum_targets(s)->n, s->side[0].n, sum_targets(s)->n * s->side[0].n,
+        0,          1};
+    if (s->o.theta > 0) {
+        FF_TRY(sum_plan_make(s, sum_targets(s), &s->side[0], &s->plan));
+        if (s->n_side == 2 && s->o.adjoint)
+            FF_TRY(sum_plan_make(s, &s->side[0], sum_targets(s), &s->plan_back));
+        s->info.direct_pairs = (int64_t)s->plan.cursors.near * SUM_LEAF * SUM_LEAF;
+        s->info.far_pairs = (int64_t)s->plan.cursors.far;
+    }
     return FF_OK;
 }
 
@@ -147,28 +151,33 @@ extern "C" void ff_sum_cuda_get_info(const ff_sum_cuda *s, ff_sum_info *out)
 /* ---- one operation ---- */
 
 /* Pieces in order, then to the caller's order: value [n][stride_v] gets the first n_value numbers, gradient the rest,
- * n_dim of every three. */
+ * dim of every three. Read in the tree's order, which is no order of the caller's, and written in a row. */
 typedef struct finish_args {
-    const double *part;
-    const int32_t *order;
+    const double *part; /* as sum_near.d_part */
+    const int32_t *inverse;
     int64_t n, n_pad;
-    int n_piece, n_all, n_value, dim, stokes;
+    sum_near_list list;
+    int n_piece, n_all, n_value, dim;
     double *value, *gradient;
     int64_t stride_v, stride_g;
 } finish_args;
 
 static __global__ void __launch_bounds__(256) sum_finish(const finish_args a)
 {
-    const int64_t i = ff_thread();
-    if (i >= a.n) return;
-    const int64_t to = a.order[i];
+    const int64_t to = ff_thread();
+    if (to >= a.n) return;
+    const int64_t i = a.inverse[to], leaf = i / SUM_LEAF;
+    const int32_t listed = a.list.d_n != NULL ? a.list.d_n[leaf] : 0;
+    const int32_t more = listed > SUM_PIECE ? (listed - 1) / SUM_PIECE : 0;
+    const double *extra =
+        more > 0 ? a.part + (a.n_pad + 32 * (int64_t)a.list.d_item_at[leaf] + i % SUM_LEAF) * a.n_all : NULL;
     for (int c = 0; c < a.n_all; c++) {
         double u = 0;
-        for (int p = 0; p < a.n_piece; p++) u += a.part[((int64_t)p * a.n_all + c) * a.n_pad + i];
+        for (int p = 0; p < a.n_piece; p++) u += a.part[(p * a.n_pad + i) * a.n_all + c];
+        for (int32_t k = 0; k < more; k++) u += extra[(int64_t)k * 32 * a.n_all + c];
         const int g = c - a.n_value;
-        if (g < 0)
-            a.value[to * a.stride_v + c] = u;
-        else if (g % 3 < a.dim)
+        if (g < 0 && a.value != NULL) a.value[to * a.stride_v + c] = u;
+        if (g >= 0 && a.gradient != NULL && g % 3 < a.dim)
             a.gradient[to * a.stride_g + g / 3 * a.dim + g % 3] = u;
     }
 }
@@ -186,45 +195,224 @@ static void cut(const sum_side *to, const sum_side *from, sum_near *a)
     a->n_piece = leaves > 0 ? (leaves + a->piece - 1) / a->piece : 1;
 }
 
-static ff_status operate(ff_sum_cuda *s, const double *d_q, int k, double *d_value, double *d_gradient)
+/* One operation: where from, where to, which lists (theta > 0). */
+typedef struct job {
+    ff_sum_cuda *s;
+    sum_side *to, *from;
+    const sum_plan *plan;
+    ff_sum_spec spec;
+    double *d_part; /* as sum_near.d_part */
+    int n_piece;
+} job;
+
+static int n_value_of(const ff_sum_cuda *s)
+{
+    return s->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
+}
+
+static sum_near_list near_list(const sum_plan *p)
+{
+    return {p->d_near_at,   p->d_near_n,       p->d_near,
+            p->d_near_item, p->d_near_item_at, (int64_t)p->cursors.near_items};
+}
+
+static ff_status near_field(job *j)
 {
     ff_status st = FF_OK;
-    const sum_side *to = sum_targets(s), *from = &s->side[0];
-    const int n_value = s->o.kernel == FF_SUM_STOKESLET ? 3 : 1, n_dens = s->o.n_densities;
-    sum_near a = {*to, *from, s->d_frame, {NULL, NULL, NULL}, 0, 0, 0, NULL};
-    cut(to, from, &a);
-    FF_GO(FF_ALLOC(s->pool, a.d_part, a.n_piece * s->n_out * to->n_pad));
-    FF_CU(s->row->density(from, &s->spec, d_q, n_dens, k, s->n_in, s->stream));
-    FF_CU(s->row->direct(&s->spec, &a, s->stream));
-    if (to->n > 0) {
-        const int n_g = n_value * s->o.dim;
-        const finish_args f = {a.d_part,
-                               to->d_order,
-                               to->n,
-                               to->n_pad,
-                               a.n_piece,
-                               s->n_out,
-                               n_value,
-                               s->o.dim,
-                               n_value == 3,
-                               d_value + k * n_value,
-                               d_gradient != NULL ? d_gradient + k * n_g : NULL,
-                               (int64_t)n_dens * n_value,
-                               (int64_t)n_dens * n_g};
-        sum_finish<<<ff_grid(to->n, 1), 256, 0, s->stream>>>(f);
-        FF_CU(cudaGetLastError());
+    ff_sum_cuda *s = j->s;
+    const bool listed = s->o.theta > 0;
+    const int n_out = ff_sum_spec_out(&j->spec);
+    sum_near a;
+    memset(&a, 0, sizeof a);
+    a.to = *j->to, a.from = *j->from, a.d_frame = s->d_frame;
+    if (listed) {
+        a.n_groups = j->to->level_n[0];
+        a.n_piece = 1;
+        a.piece = SUM_PIECE;
+        a.list = near_list(j->plan);
+    } else {
+        cut(j->to, j->from, &a);
+    }
+    FF_TRY(FF_ALLOC(s->pool, j->d_part, (a.n_piece * j->to->n_pad + 32 * a.list.n_items) * n_out));
+    a.d_part = j->d_part;
+    j->n_piece = a.n_piece;
+    FF_CU(listed ? s->row->lists(&j->spec, &a, s->stream) : s->row->direct(&j->spec, &a, s->stream));
+    a.items = 1;
+    if (a.list.n_items > 0) FF_CU(s->row->lists(&j->spec, &a, s->stream));
+done:
+    return st;
+}
+
+/* Expansions of a radial kernel: one; of the Stokeslet: three of 2 / R, by component, and one of R. */
+static ff_status far_field(job *j)
+{
+    ff_status st = FF_OK;
+    ff_sum_cuda *s = j->s;
+    const bool stokes = j->spec.kernel == FF_SUM_STOKESLET;
+    const size_t bytes = s->row->real_bytes * (size_t)sum_far_stride(s->o.order);
+    sum_far a;
+    memset(&a, 0, sizeof a);
+    a.to = *j->to, a.from = *j->from, a.d_frame = s->d_frame, a.d_part = j->d_part, a.grad = j->spec.grad;
+    a.list = {j->plan->d_far_at,   j->plan->d_far_n,       j->plan->d_far,
+              j->plan->d_far_item, j->plan->d_far_item_at, (int64_t)j->plan->cursors.far_items};
+    a.n_out = ff_sum_spec_out(&j->spec);
+    a.kernel = j->spec.kernel, a.parameter = j->spec.parameter;
+    a.what = j->spec.in == CHARGE ? SUM_FAR_CHARGE : j->spec.in == DIPOLE ? SUM_FAR_DIPOLE : SUM_FAR_BOTH;
+    FF_GO(ff_cuda_alloc(s->pool, bytes * (size_t)j->from->n_nodes, &a.d_moments));
+    FF_GO(ff_cuda_alloc(s->pool, bytes * (size_t)(j->to->n_nodes + a.list.n_items), &a.d_local));
+    for (int k = 0; k < (stokes ? 4 : 1); k++) {
+        if (stokes) {
+            a.what = SUM_FAR_X + k;
+            a.kernel = k < 3 ? FF_SUM_INV_R : FF_SUM_POWER;
+            a.parameter = -1;
+        }
+        FF_CU(s->row->far(s->o.order, &a, s->stream));
     }
 done:
-    ff_cuda_free(s->pool, a.d_part);
+    ff_cuda_free(s->pool, a.d_moments);
+    ff_cuda_free(s->pool, a.d_local);
     return st;
+}
+
+static ff_status operate(job *j, const sum_in *in, const sum_out *out)
+{
+    ff_status st = FF_OK;
+    ff_sum_cuda *s = j->s;
+    const sum_side *to = j->to;
+    finish_args f;
+    if (to->n == 0) return FF_OK;
+    if (in->d_more != NULL && j->from->d_more == NULL)
+        FF_GO(ff_cuda_alloc(s->pool, s->row->more_bytes * (size_t)j->from->n_pad, &j->from->d_more));
+    FF_CU(s->row->density(j->from, in, s->stream));
+    FF_GO(near_field(j));
+    if (s->o.theta > 0 && j->from->n > 0) FF_GO(far_field(j));
+    memset(&f, 0, sizeof f);
+    f.part = j->d_part, f.inverse = to->d_inverse, f.n = to->n, f.n_pad = to->n_pad, f.n_piece = j->n_piece;
+    if (s->o.theta > 0) f.list = near_list(j->plan);
+    f.n_all = ff_sum_spec_out(&j->spec), f.n_value = n_value_of(s), f.dim = s->o.dim;
+    f.value = out->d_value, f.stride_v = out->stride_value;
+    f.gradient = out->d_gradient, f.stride_g = out->stride_gradient;
+    sum_finish<<<ff_grid(to->n, 1), 256, 0, s->stream>>>(f);
+    FF_CU(cudaGetLastError());
+done:
+    ff_cuda_free(s->pool, j->d_part);
+    j->d_part = NULL;
+    return st;
+}
+
+/* ---- sums and adjoint in the caller's layout ---- */
+
+static job forward(ff_sum_cuda *s)
+{
+    return {s, &s->side[s->n_side - 1], &s->side[0], &s->plan, s->spec, NULL, 0};
+}
+
+/* Roles exchanged: the same pairs, since what is far and how lists are cut know no direction. */
+static job backward(ff_sum_cuda *s)
+{
+    return {s, &s->side[0], &s->side[s->n_side - 1], s->n_side == 2 ? &s->plan_back : &s->plan, s->spec, NULL,
+            0};
+}
+
+/* Density k of [n][n_densities][n_in]. */
+static sum_in input(const ff_sum_cuda *s, const double *d_q, int k)
+{
+    const int64_t stride = (int64_t)s->o.n_densities * s->n_in;
+    const double *at = d_q + (int64_t)k * s->n_in;
+    if (s->spec.in == CHARGE) return {at, NULL, stride, 0, 0};
+    return {NULL, at, 0, stride, s->n_in};
 }
 
 extern "C" ff_status ff_sum_cuda_apply(ff_sum_cuda *s, const double *d_density, double *d_value,
                                        double *d_gradient)
 {
+    job j = forward(s);
+    const int64_t n_v = n_value_of(s), n_g = n_v * s->o.dim, n_dens = s->o.n_densities;
     if (s->o.gradient != (d_gradient != NULL))
         return ff_fail(FF_E_ARG, "sum: gradient is %s, expected %s by the options",
                        d_gradient != NULL ? "given" : "NULL", s->o.gradient ? "an array" : "NULL");
-    for (int k = 0; k < s->o.n_densities; k++) FF_TRY(operate(s, d_density, k, d_value, d_gradient));
+    for (int k = 0; k < n_dens; k++) {
+        const sum_in in = input(s, d_density, k);
+        const sum_out out = {d_value + k * n_v, d_gradient != NULL ? d_gradient + k * n_g : NULL,
+                             n_dens * n_v, n_dens * n_g};
+        FF_TRY(operate(&j, &in, &out));
+    }
     return FF_OK;
+}
+
+static ff_status adjoint_allowed(const ff_sum_cuda *s)
+{
+    if (!s->o.adjoint) return ff_fail(FF_E_ARG, "sum: no adjoint; set adjoint in the options");
+    return FF_OK;
+}
+
+/* A cotangent of a value acts as a charge, one of a gradient as a dipole; a dipole's derivative is a gradient. */
+extern "C" ff_status ff_sum_cuda_adjoint(ff_sum_cuda *s, const double *d_cot_value,
+                                         const double *d_cot_gradient, double *d_density)
+{
+    const bool stokes = s->spec.kernel == FF_SUM_STOKESLET, dipole = s->spec.in == DIPOLE;
+    const int64_t dim = s->o.dim, n_dens = s->o.n_densities;
+    job j = backward(s);
+    FF_TRY(adjoint_allowed(s));
+    if (stokes && d_cot_gradient != NULL)
+        return ff_fail(FF_E_UNSUPPORTED, "sum: the adjoint of the Stokeslet's gradient is not there");
+    j.spec.in = stokes ? 0u : d_cot_gradient != NULL ? (unsigned)(CHARGE | DIPOLE) : (unsigned)CHARGE;
+    j.spec.grad = dipole;
+    for (int k = 0; k < n_dens; k++) {
+        const sum_in in =
+            stokes ? sum_in{NULL, d_cot_value + 3 * k, 0, 3 * n_dens, 3}
+                   : sum_in{d_cot_value + k, d_cot_gradient != NULL ? d_cot_gradient + k * dim : NULL, n_dens,
+                            n_dens * dim, (int)dim};
+        const sum_out out = dipole ? sum_out{NULL, d_density + k * dim, 0, n_dens * dim}
+                                   : sum_out{d_density + k * s->n_in, NULL, n_dens * s->n_in, 0};
+        FF_TRY(operate(&j, &in, &out));
+    }
+    return FF_OK;
+}
+
+/* d [n][dim] = (or +=) sum over v of w[i stride + v] g[i][v][dim]. */
+static __global__ void __launch_bounds__(256) sum_dot(int64_t n, int n_v, int dim, const double *w,
+                                                      int64_t stride, const double *g, bool add, double *d)
+{
+    const int64_t i = ff_thread();
+    if (i >= n) return;
+    for (int c = 0; c < dim; c++) {
+        double u = add ? d[i * dim + c] : 0;
+        for (int v = 0; v < n_v; v++) u += w[i * stride + v] * g[(i * n_v + v) * dim + c];
+        d[i * dim + c] = u;
+    }
+}
+
+/* d of j's targets, from the gradients of sums of q there, times w. */
+static ff_status points_of(job *j, const double *d_q, const double *d_w, bool add, double *d_out)
+{
+    ff_status st = FF_OK;
+    ff_sum_cuda *s = j->s;
+    const int64_t n_v = n_value_of(s), n = j->to->n, stride = s->o.n_densities * n_v;
+    double *g = NULL;
+    j->spec.grad = true;
+    FF_GO(FF_ALLOC(s->pool, g, n * n_v * s->o.dim));
+    for (int k = 0; k < s->o.n_densities && n > 0; k++) {
+        const sum_in in = input(s, d_q, k);
+        const sum_out out = {NULL, g, 0, n_v * s->o.dim};
+        FF_GO(operate(j, &in, &out));
+        sum_dot<<<ff_grid(n, 1), 256, 0, s->stream>>>(n, (int)n_v, s->o.dim, d_w + k * n_v, stride, g,
+                                                      add || k > 0, d_out);
+        FF_CU(cudaGetLastError());
+    }
+done:
+    ff_cuda_free(s->pool, g);
+    return st;
+}
+
+extern "C" ff_status ff_sum_cuda_adjoint_points(ff_sum_cuda *s, const double *d_density,
+                                                const double *d_cot_value, double *d_targets,
+                                                double *d_sources)
+{
+    job to = forward(s), back = backward(s);
+    FF_TRY(adjoint_allowed(s));
+    if (s->spec.in == DIPOLE)
+        return ff_fail(FF_E_UNSUPPORTED, "sum: derivatives by the positions of dipoles are not there");
+    FF_TRY(points_of(&to, d_density, d_cot_value, false, s->n_side == 1 ? d_sources : d_targets));
+    return points_of(&back, d_cot_value, d_density, s->n_side == 1, d_sources);
 }

@@ -1,10 +1,10 @@
 /* Near field and direct sums, one precision (sum_types.cuh).
  *
- * sum_near_pairs: part[piece][c][i] = sum over the leaves listed for group(i) of their points' pairs with i
+ * sum_near_pairs: part[piece][i][c] = sum over the leaves listed for group(i) of their points' pairs with i
  * Work    a warp GROUP leaves of targets, as many a lane; sources by leaves of 32 through shared memory, the next leaf in
  *         flight. Direct sums: two leaves; lists: one, for shorter lists
  * Launch  4 warps a block; grid (groups / 4) x pieces of the list; 4 KiB (8 in float64) of shared memory
- * Shapes  point [n_pad], more [n_pad] of both sides, part [n_piece][n_out][n_pad] f64
+ * Shapes  point [n_pad], more [n_pad] of both sides, part [n_piece][n_pad][n_out] f64
  * Order   leaves in list order, sources in leaf order; float32 goes into double every SUM_FOLD leaves
  * Bound   issue slots: a pair of 1/R with its force is 13 FP32 operations and a root; bench sum prints the rate
  * Oracle  ff_sum_pair_f64 over all pairs, tests/gpu/test_sum.c
@@ -35,12 +35,14 @@ static __global__ void __launch_bounds__(128) sum_near_pairs(const sum_near a, c
     constexpr int N_OUT = STOKES ? (GRAD ? 12 : 3) : (GRAD ? 4 : 1);
     __shared__ sum_four place[4][2][SUM_LEAF], extra[4][MORE ? 2 : 1][SUM_LEAF];
     const int lane = threadIdx.x % 32, w = threadIdx.x / 32;
-    const int32_t group = (int32_t)blockIdx.x * 4 + w;
-    if (group >= a.n_groups) return; /* whole warps */
-    int32_t n = a.list.d_at == NULL ? a.from.level_n[0] : a.list.d_n[group];
-    const int32_t first = (int32_t)blockIdx.y * a.piece;
+    const int64_t task = (int64_t)blockIdx.x * 4 + w;
+    const bool item = a.items != 0;
+    if (task >= (item ? a.list.n_items : a.n_groups)) return; /* whole warps */
+    const int32_t group = item ? a.list.d_item[task].node : (int32_t)task;
+    const int32_t first = item ? a.list.d_item[task].first : (int32_t)blockIdx.y * a.piece;
     const int32_t *list = a.list.d_at == NULL ? NULL : a.list.d_leaf + a.list.d_at[group];
-    n = n - first < a.piece ? n - first : a.piece;
+    int32_t n = (list == NULL ? a.from.level_n[0] : a.list.d_n[group]) - first;
+    if (n > a.piece) n = a.piece;
     const real quantum = (real)a.d_frame->quantum;
     const sum_node centre = ((const sum_node *)a.to.d_node)[a.to.level_at[GROUP - 1] + group];
     real x[GROUP][3], acc[GROUP][N_OUT];
@@ -84,15 +86,17 @@ static __global__ void __launch_bounds__(128) sum_near_pairs(const sum_near a, c
             for (int b = 0; b < GROUP; b++)
                 for (int c = 0; c < N_OUT; c++) sum[b][c] += (double)acc[b][c], acc[b][c] = 0;
     }
-    double *out = a.d_part + (int64_t)blockIdx.y * N_OUT * a.to.n_pad + (int64_t)group * (32 * GROUP) + lane;
+    const int64_t row =
+        item ? a.to.n_pad + 32 * task : blockIdx.y * a.to.n_pad + (int64_t)group * (32 * GROUP);
+    double *out = a.d_part + (row + lane) * N_OUT;
     for (int b = 0; b < GROUP; b++)
-        for (int c = 0; c < N_OUT; c++) out[c * a.to.n_pad + 32 * b] = sum[b][c];
+        for (int c = 0; c < N_OUT; c++) out[32 * b * N_OUT + c] = sum[b][c];
 }
 
 template <int KERNEL, unsigned IN>
 static void near_of(bool grad, const sum_near &a, const ff_radial_par &par, cudaStream_t s)
 {
-    const dim3 grid((unsigned)((a.n_groups + 3) / 4), (unsigned)a.n_piece);
+    const dim3 grid((unsigned)(((a.items ? a.list.n_items : a.n_groups) + 3) / 4), (unsigned)a.n_piece);
     if (grad)
         sum_near_pairs<KERNEL, IN, 1, SUM_GROUP><<<grid, 128, 0, s>>>(a, par);
     else

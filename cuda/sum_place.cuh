@@ -97,30 +97,24 @@ static cudaError_t SUM_T(place)(const sum_side *side, const double *d_x, int dim
     return cudaGetLastError();
 }
 
-/* n_in numbers at q + i stride: a charge goes with the point, three others beside it. */
-static __global__ void __launch_bounds__(256)
-    sum_density(const sum_side side, const double *q, int64_t stride, int n_in)
+static __global__ void __launch_bounds__(256) sum_density(const sum_side side, const sum_in in)
 {
     const int64_t i = ff_thread();
     if (i >= side.n_pad) return;
     const int32_t from = side.d_order[i];
-    double v[4] = {0, 0, 0, 0};
-    for (int c = 0; c < n_in && from >= 0; c++) v[c] = q[from * stride + c];
-    const bool charge = n_in == 1 || n_in == 4;
-    if (charge) ((sum_point *)side.d_point)[i].q = (real)v[0];
-    if (n_in == 1) return;
-    const int at = charge ? 1 : 0;
-    const sum_four m = {(real)v[at], (real)v[at + 1], n_in == 2 ? 0 : (real)v[at + 2], 0};
+    if (in.d_charge != NULL)
+        ((sum_point *)side.d_point)[i].q = from < 0 ? 0 : (real)in.d_charge[from * in.stride_charge];
+    if (in.d_more == NULL) return;
+    double v[3] = {0, 0, 0};
+    for (int c = 0; c < in.n_more && from >= 0; c++) v[c] = in.d_more[from * in.stride_more + c];
+    const sum_four m = {(real)v[0], (real)v[1], (real)v[2], 0};
     ((sum_four *)side.d_more)[i] = m;
 }
 
-static cudaError_t SUM_T(density)(const sum_side *side, const ff_sum_spec *spec, const double *d_q,
-                                  int n_dens, int k, int n_in, cudaStream_t s)
+static cudaError_t SUM_T(density)(const sum_side *side, const sum_in *in, cudaStream_t s)
 {
-    (void)spec;
     if (side->n == 0) return cudaSuccess;
-    sum_density<<<ff_grid(side->n_pad, 1), 256, 0, s>>>(*side, d_q + (int64_t)k * n_in,
-                                                        (int64_t)n_dens * n_in, n_in);
+    sum_density<<<ff_grid(side->n_pad, 1), 256, 0, s>>>(*side, *in);
     return cudaGetLastError();
 }
 

@@ -1,13 +1,14 @@
 /* Box of the points and their order along a Hilbert curve.
  *
- * sum_box_parts, sum_box_whole, sum_keys, CUB radix sort
- * Work    a thread a point; a block combines 256 boxes
+ * sum_box_parts, sum_box_whole, sum_keys, CUB radix sort, sum_refine
+ * Work    a thread a point; a block combines 256 boxes; sum_refine: 512 threads 4096 points
  * Shapes  x [n][dim] f64; keys u64, order i32
  * Order   minima and maxima: any order gives the same; the sort is stable, ties go by index
  * Bytes   a point: 8 dim read twice, 12 written, 24 for each pass of the sort (one for 8 bits of the key)
  * Oracle  tests/gpu/test_sum.c: the order is a permutation; every sum depends on it */
 #include "sum.cuh"
 
+#include <cub/block/block_radix_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 
 static constexpr int BOX_BLOCKS = 1024;
@@ -33,6 +34,7 @@ static __global__ void __launch_bounds__(256)
             all[c][threadIdx.x] = c < 3 ? fmin(a, b) : fmax(a, b);
         }
     }
+    __syncthreads();
     if (threadIdx.x < 6) part[6 * blockIdx.x + threadIdx.x] = all[threadIdx.x][0];
 }
 
@@ -107,10 +109,102 @@ static __global__ void __launch_bounds__(256)
     order[i] = (int32_t)i;
 }
 
-static __global__ void __launch_bounds__(256) sum_pad(int32_t *order, int64_t n, int64_t n_pad)
+/* A run of the curve is ragged, its leaves longer than they need be. So every REFINE points in a row are sorted again: split
+ * in halves along the longest side of their box until leaves are left, a k-d tree without the upper levels. */
+static constexpr int REFINE = 4096, REFINE_BITS = 13, REFINE_THREADS = 512, REFINE_ITEMS = 8,
+                     REFINE_LEVELS = 7;
+typedef cub::BlockRadixSort<uint32_t, REFINE_THREADS, REFINE_ITEMS> refine_sort;
+
+/* Joins a thread's range of one axis to that of its segment; whole: all lanes have the same segment. */
+static __device__ inline void refine_join(uint32_t *lo, uint32_t *hi, uint32_t low, uint32_t high, bool whole)
 {
-    const int64_t i = n + threadIdx.x;
-    if (i < n_pad) order[i] = -1;
+    if (whole) {
+        low = __reduce_min_sync(~0u, low);
+        high = __reduce_max_sync(~0u, high);
+    }
+    if (low > high || (whole && threadIdx.x % 32 != 0)) return;
+    atomicMin(lo, low);
+    atomicMax(hi, high);
+}
+
+static __global__ void __launch_bounds__(REFINE_THREADS)
+    sum_refine(const double *x, int64_t n, int dim, const sum_frame *frame, const int32_t *from, int32_t *to)
+{
+    __shared__ union {
+        refine_sort::TempStorage sort;
+        uint32_t box[2][3][REFINE >> 5];
+    } u;
+    __shared__ uint16_t at[3][REFINE];
+    const int64_t base = (int64_t)blockIdx.x * REFINE;
+    const int m = n - base < REFINE ? (int)(n - base) : REFINE, first = (int)threadIdx.x * REFINE_ITEMS;
+    uint32_t c[REFINE_ITEMS][3], key[REFINE_ITEMS];
+    if (threadIdx.x < 3) u.box[0][threadIdx.x][0] = ~0u, u.box[1][threadIdx.x][0] = 0;
+    __syncthreads();
+    for (int d = 0; d < 3; d++) {
+        uint32_t low = ~0u, high = 0;
+        for (int k = 0; k < REFINE_ITEMS && first + k < m; k++) {
+            const double v =
+                d < dim ? (x[(int64_t)from[base + first + k] * dim + d] - frame->lo[d]) * frame->inverse : 0;
+            c[k][d] = (uint32_t)fmin(fmax(v, 0.0), 2147483647.0);
+            low = min(low, c[k][d]);
+            high = max(high, c[k][d]);
+        }
+        refine_join(&u.box[0][d][0], &u.box[1][d][0], low, high, true);
+    }
+    __syncthreads();
+    uint32_t lo[3], width = 0;
+    for (int d = 0; d < 3; d++) {
+        lo[d] = u.box[0][d][0];
+        width = max(width, u.box[1][d][0] - lo[d]);
+    }
+    const int shift = max(0, 32 - __clz((int)width) - REFINE_BITS);
+    for (int k = 0; k < REFINE_ITEMS; k++) {
+        key[k] = (uint32_t)(first + k);
+        for (int d = 0; d < 3 && first + k < m; d++)
+            at[d][first + k] = (uint16_t)min((c[k][d] - lo[d]) >> shift, (1u << REFINE_BITS) - 2);
+    }
+    for (int level = 0; level < REFINE_LEVELS; level++) {
+        const int segment = first >> (12 - level); /* of all of this thread's items */
+        __syncthreads();
+        for (int k = (int)threadIdx.x; k < 3 << level; k += REFINE_THREADS)
+            u.box[0][k >> level][k & ((1 << level) - 1)] = ~0u,
+                                                     u.box[1][k >> level][k & ((1 << level) - 1)] = 0;
+        __syncthreads();
+        for (int d = 0; d < 3; d++) {
+            uint32_t low = ~0u, high = 0;
+            for (int k = 0; k < REFINE_ITEMS; k++) {
+                const uint32_t i = key[k] % REFINE;
+                if (i < (uint32_t)m) low = min(low, (uint32_t)at[d][i]), high = max(high, (uint32_t)at[d][i]);
+            }
+            refine_join(&u.box[0][d][segment], &u.box[1][d][segment], low, high,
+                        REFINE >> level >= 32 * REFINE_ITEMS);
+        }
+        __syncthreads();
+        int axis = 0;
+        for (int d = 1; d < 3; d++)
+            if (u.box[1][d][segment] - u.box[0][d][segment] >
+                u.box[1][axis][segment] - u.box[0][axis][segment])
+                axis = d;
+        for (int k = 0; k < REFINE_ITEMS; k++) {
+            const uint32_t i = key[k] % REFINE;
+            const uint32_t v = i < (uint32_t)m ? at[axis][i] : (1u << REFINE_BITS) - 1; /* none: last */
+            key[k] = (uint32_t)segment << 25 | v << 12 | i;
+        }
+        __syncthreads();
+        refine_sort(u.sort).Sort(key, 12, 12 + REFINE_BITS + level);
+    }
+    for (int k = 0; k < REFINE_ITEMS && first + k < m; k++)
+        to[base + first + k] = from[base + key[k] % REFINE];
+}
+
+static __global__ void __launch_bounds__(256)
+    sum_invert(int32_t *order, int32_t *inverse, int64_t n, int64_t n_pad)
+{
+    const int64_t i = ff_thread();
+    if (i < n)
+        inverse[order[i]] = (int32_t)i;
+    else if (i < n_pad)
+        order[i] = -1;
 }
 
 ff_status sum_frame_find(ff_cuda_pool *pool, const double *const d_x[2], const int64_t n[2], int dim,
@@ -150,28 +244,32 @@ ff_status sum_sort(ff_cuda_pool *pool, const double *d_x, int dim, const sum_fra
     ff_status st = FF_OK;
     cudaStream_t s = (cudaStream_t)ff_cuda_pool_stream(pool);
     uint64_t *key[2] = {NULL, NULL};
-    int32_t *index = NULL;
+    int32_t *index = NULL, *index2 = NULL;
     void *scratch = NULL;
     size_t bytes = 0;
     const int64_t n = side->n;
     const int bits = key_bits(n);
     FF_GO(FF_ALLOC(pool, side->d_order, side->n_pad));
+    FF_GO(FF_ALLOC(pool, side->d_inverse, n));
     if (n == 0) goto done;
     for (int k = 0; k < 2; k++) FF_GO(FF_ALLOC(pool, key[k], n));
     FF_GO(FF_ALLOC(pool, index, n));
+    FF_GO(FF_ALLOC(pool, index2, n));
     sum_keys<<<ff_grid(n, 1), 256, 0, s>>>(d_x, n, dim, d_frame, bits, key[0], index);
     FF_CU(cudaGetLastError());
-    FF_CU(cub::DeviceRadixSort::SortPairs(NULL, bytes, key[0], key[1], index, side->d_order, n, 0, 3 * bits,
-                                          s));
+    FF_CU(cub::DeviceRadixSort::SortPairs(NULL, bytes, key[0], key[1], index, index2, n, 0, 3 * bits, s));
     FF_GO(ff_cuda_alloc(pool, bytes, &scratch));
-    FF_CU(cub::DeviceRadixSort::SortPairs(scratch, bytes, key[0], key[1], index, side->d_order, n, 0,
-                                          3 * bits, s));
-    sum_pad<<<1, 256, 0, s>>>(side->d_order, n, side->n_pad);
+    FF_CU(cub::DeviceRadixSort::SortPairs(scratch, bytes, key[0], key[1], index, index2, n, 0, 3 * bits, s));
+    sum_refine<<<(unsigned)((n + REFINE - 1) / REFINE), REFINE_THREADS, 0, s>>>(d_x, n, dim, d_frame, index2,
+                                                                                side->d_order);
+    FF_CU(cudaGetLastError());
+    sum_invert<<<ff_grid(side->n_pad, 1), 256, 0, s>>>(side->d_order, side->d_inverse, n, side->n_pad);
     FF_CU(cudaGetLastError());
 done:
     ff_cuda_free(pool, key[0]);
     ff_cuda_free(pool, key[1]);
     ff_cuda_free(pool, index);
+    ff_cuda_free(pool, index2);
     ff_cuda_free(pool, scratch);
     return st;
 }

@@ -113,8 +113,9 @@ FF_API ff_status ff_sum_check(ff_sum *s, const double *density, const double *va
 /* ---- on one GPU ---------------------------------------------------------------------------------------------------
  * The same sums from and to device memory, by kernels on a stream (a cudaStream_t; NULL: the default one). The same bits
  * for each call on the same kind of GPU. Builds without CUDA return FF_E_UNSUPPORTED. What differs from above:
- *   theta      0: all pairs, the only value so far
- *   leaf_size  is 32
+ *   theta      nodes are far if the sum of their radii is below theta times the distance of their centres; < 1
+ *   order      degree of Cartesian Taylor expansions, 3 to 6
+ *   leaf_size  is 32;  rtol  is to be 0
  *   single     coordinates are rounded to 2^-31 of the width of all points */
 typedef struct ff_sum_cuda ff_sum_cuda;
 
@@ -127,6 +128,12 @@ FF_API void ff_sum_cuda_destroy(ff_sum_cuda **s); /* NULL is fine. Local */
 /* As ff_sum_apply, but only queued: a density that is not finite makes values that are not.                 Local */
 FF_API ff_status ff_sum_cuda_apply(ff_sum_cuda *s, const double *d_density, double *d_value,
                                    double *d_gradient);
+
+/* As ff_sum_adjoint and ff_sum_adjoint_points, queued.                                                       Local */
+FF_API ff_status ff_sum_cuda_adjoint(ff_sum_cuda *s, const double *d_cot_value, const double *d_cot_gradient,
+                                     double *d_density);
+FF_API ff_status ff_sum_cuda_adjoint_points(ff_sum_cuda *s, const double *d_density,
+                                            const double *d_cot_value, double *d_targets, double *d_sources);
 
 FF_API void ff_sum_cuda_get_info(const ff_sum_cuda *s, ff_sum_info *out); /* Local */
 

@@ -25,7 +25,7 @@ ff_status sum_gpu_wanted(const ff_app *app, bool *wanted)
 typedef struct device {
     sum_verb *m;
     ff_cuda_pool *pool;
-    double *x, *xt, *density, *value, *gradient;
+    double *x, *xt, *density, *value, *gradient, *back;
     ff_sum_cuda *s;
 } device;
 
@@ -63,6 +63,31 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* The values and gradients that are there serve as cotangents; adjoint: derivatives by densities, else by positions. */
+static ff_status adjoint(void *ctx)
+{
+    device *d = ctx;
+    const bool stokes = d->m->o.kernel == FF_SUM_STOKESLET;
+    return ff_sum_cuda_adjoint(d->s, d->value, stokes ? NULL : d->gradient, d->back);
+}
+
+static ff_status by_points(void *ctx)
+{
+    device *d = ctx;
+    return ff_sum_cuda_adjoint_points(d->s, d->density, d->value, NULL, d->back);
+}
+
+static ff_status time_adjoint(device *d, sum_gpu_result *r)
+{
+    const sum_verb *m = d->m;
+    FF_TRY(ff_cuda_alloc(d->pool, 3 * (size_t)m->n_home * sizeof(double), &d->back));
+    FF_TRY(ff_cuda_time(d->pool, adjoint, d, 1, &r->adjoint_s)); /* warms up */
+    FF_TRY(ff_cuda_time(d->pool, adjoint, d, 1, &r->adjoint_s));
+    if (m->o.dipole) return FF_OK;
+    FF_TRY(ff_cuda_time(d->pool, by_points, d, 1, &r->points_s));
+    return ff_cuda_time(d->pool, by_points, d, 1, &r->points_s);
+}
+
 static ff_status timed(device *d, int repeat, sum_gpu_result *r)
 {
     double *t = NULL, warm = 0;
@@ -70,6 +95,7 @@ static ff_status timed(device *d, int repeat, sum_gpu_result *r)
     if (st == FF_OK) st = ff_cuda_time(d->pool, whole, d, 1, &warm);
     for (int k = 0; k < repeat && st == FF_OK; k++) st = ff_cuda_time(d->pool, whole, d, 1, &t[k]);
     if (st == FF_OK) st = ff_cuda_time(d->pool, apply, d, 1, &r->apply_s);
+    if (st == FF_OK && d->m->o.adjoint) st = time_adjoint(d, r);
     if (st == FF_OK) {
         qsort(t, (size_t)repeat, sizeof *t, by_value);
         r->best_s = t[0];

@@ -11,6 +11,8 @@ typedef struct sum_gpu_result {
     double best_s,
         median_s;   /* whole calls: sort, tree, lists and sums, from device memory to device memory */
     double apply_s; /* the sums alone, of a geometry that is there */
+    double adjoint_s,
+        points_s; /* derivatives by densities, by positions; with o.adjoint, one set of points */
 } sum_gpu_result;
 
 /* Whether run.backend says cuda. A GPU takes the points of one rank: FF_E_UNSUPPORTED with more. Local */

@@ -113,6 +113,36 @@ FF_HD ff_radial_value ff_radial(int kernel, const ff_radial_par *p, vr r2)
     }
 }
 
+/* f[n] = h^2n ((1 / R) d/dR)^n K for n = 0 .. p. r2: ff_radial_argument > 0; h2 = h^2. */
+FF_HD void ff_radial_chain(int kernel, const ff_radial_par *par, vr r2, vr h2, int p, vr *f)
+{
+    const vr u = v_rsqrt_positive(r2), w = u * u * h2;
+    if (kernel == FF_SUM_YUKAWA) {
+        /* K w^n times the reverse Bessel polynomials of kappa R */
+        const vr x = v_set1(par->kappa) * (r2 * u);
+        vr low = v_set1(1), high = v_set1(1) + x, scale = v_exp_any(-x) * u;
+        f[0] = scale;
+        for (int n = 1; n <= p; n++) {
+            scale = -(scale * w);
+            f[n] = scale * high;
+            const vr next = v_set1(2 * n + 1) * high + x * x * low;
+            low = high;
+            high = next;
+        }
+        return;
+    }
+    const vr k = kernel == FF_SUM_POWER ? v_set1(par->power) : kernel == FF_SUM_LOG ? v_set1(0) : v_set1(1);
+    f[0] = kernel == FF_SUM_LOG     ? v_set1(0.5) * v_log0(r2)
+           : kernel == FF_SUM_POWER ? ff_radial_power(par, r2).k
+                                    : u;
+    for (int n = 1; n <= p; n++) {
+        if (kernel == FF_SUM_LOG && n == 1)
+            f[n] = w;
+        else
+            f[n] = -(k + v_set1(2 * n - 2)) * w * f[n - 1];
+    }
+}
+
 /* What a source carries and what a target receives. */
 enum { FF_SUM_CHARGE = 1, FF_SUM_DIPOLE = 2 };
 

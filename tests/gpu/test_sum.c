@@ -118,7 +118,7 @@ static void exact(const ff_sum_opts *o, const double *t, int n, int k, double *o
                               o->kernel == FF_SUM_STOKESLET ? 0
                               : o->dipole                   ? 2
                                                             : 1,
-                              true, o->parameter};
+                              true, o->parameter, false};
     memset(out, 0, 12 * sizeof *out);
     for (int j = 0; j < n; j++) {
         double d[3] = {0, 0, 0};
@@ -194,20 +194,50 @@ static void direct_sums(void **state)
     }
 }
 
+/* The far field: theta 0.6, the worst kernel being 1/R^2.5 with its gradient. Errors of order 6 and 3 for densities of both signs, the worst of value and gradient over the
+ * root mean square of all. */
+static void far_field(void **state)
+{
+    (void)state;
+    static const double bound[] = {0, 0, 0, 0.15, 0.05, 0.02, 0.01};
+    for (int order = 3; order <= 6; order++)
+        for (int single = 0; single < 2; single++) {
+            double worst = 0;
+            for (int g = 0; g < N_GENERATORS; g++)
+                for (int k = 0; k < N_KERNELS; k++) {
+                    ff_sum_opts o = options(kernels[k], single);
+                    o.theta = 0.6;
+                    o.order = order;
+                    fill(generators[g], n_points, o.dim);
+                    by_gpu(&o, NULL, n_points, n_points, value, gradient, NULL);
+                    const double e = compare(&o, NULL, n_points, n_points, value, gradient);
+                    if (e > worst) worst = e;
+                }
+            print_message("order %d, %s: worst %.2e of %.2e\n", order, single ? "f32" : "f64", worst,
+                          bound[order]);
+            assert_true(worst <= bound[order]);
+        }
+}
+
+/* Far: the sum of one target may cancel, so its error is of itself and larger than above. */
 static void other_targets_and_densities(void **state)
 {
     (void)state;
-    static const int sizes[][2] = {{1, 500}, {33, 64}, {700, 1}, {129, 2047}, {31, 31}};
-    for (int single = 0; single < 2; single++)
+    static const int sizes[][2] = {{1, 500}, {33, 64}, {700, 1}, {129, 2047}, {31, 31}, {4000, 1500}};
+    for (int variant = 0; variant < 4; variant++)
         for (int k = 0; k < N_KERNELS; k++)
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                const bool single = variant % 2 == 1, far = variant >= 2;
                 ff_sum_opts o = options(kernels[k], single);
                 o.n_densities = 1 + (int)i % 3;
+                o.theta = far ? 0.5 : 0;
+                o.order = 6;
                 fill("uniform", sizes[i][1], o.dim);
                 assert_int_equal(ff_generate("sphere", SEED, 0, sizes[i][0], o.dim, xt), FF_OK);
                 by_gpu(&o, xt, sizes[i][0], sizes[i][1], value, gradient, NULL);
                 const double e = compare(&o, xt, sizes[i][0], sizes[i][1], value, gradient);
-                if (!(e <= tolerance(single))) fail_msg("%s, case %zu: error %g", kernels[k], i, e);
+                if (!(e <= (far ? 0.05 : tolerance(single))))
+                    fail_msg("%s, case %zu, variant %d: error %g", kernels[k], i, variant, e);
             }
 }
 
@@ -242,10 +272,124 @@ static void offset_and_coincidence(void **state)
     }
 }
 
+static double dot(const double *a, const double *b, int n)
+{
+    double s = 0;
+    for (int i = 0; i < n; i++) s += a[i] * b[i];
+    return s;
+}
+
+/* The adjoint is the transpose of the operator as it is computed: <cot, A q> = <A^T cot, q>, far field included. */
+static void adjoint_is_the_transpose(void **state)
+{
+    (void)state;
+    static double cot[9 * MOST], cot_g[27 * MOST], d_q[9 * MOST];
+    const int n = n_points < 3000 ? n_points : 3000, n_t = 2 * n / 3;
+    for (int variant = 0; variant < 8; variant++)
+        for (int k = 0; k < N_KERNELS; k++) {
+            const bool single = variant & 1, far = variant & 2, apart = variant & 4;
+            ff_sum_opts o = options(kernels[k], single);
+            ff_sum_cuda *s = NULL;
+            o.adjoint = true;
+            o.theta = far ? 0.7 : 0;
+            o.order = 4;
+            const bool stokes = o.kernel == FF_SUM_STOKESLET;
+            const int targets = apart ? n_t : n, n_v = targets * n_out_of(&o), n_g = n_v * o.dim;
+            fill("uniform", n, o.dim);
+            assert_int_equal(ff_generate("sphere", SEED, 0, n_t, o.dim, xt), FF_OK);
+            for (int i = 0; i < n_v; i++) cot[i] = 2 * ff_rng_uniform(SEED, 3, (uint64_t)i) - 1;
+            for (int i = 0; i < n_g; i++) cot_g[i] = stokes ? 0 : 0.1 * ff_rng_uniform(SEED, 4, (uint64_t)i);
+            double *d_xt = apart ? to_device(xt, n_t * o.dim) : NULL, *d_x = to_device(x, n * o.dim);
+            double *d_in = to_device(q, n * n_in_of(&o)), *d_v = poisoned(n_v), *d_g = poisoned(n_g);
+            double *d_cv = to_device(cot, n_v), *d_cg = to_device(cot_g, n_g),
+                   *d_out = poisoned(n * n_in_of(&o));
+            if (ff_sum_cuda_create(d_xt, n_t, d_x, n, &o, NULL, &s) != FF_OK) fail_msg("%s", ff_error_text());
+            assert_int_equal(ff_sum_cuda_apply(s, d_in, d_v, d_g), FF_OK);
+            assert_int_equal(ff_sum_cuda_adjoint(s, d_cv, stokes ? NULL : d_cg, d_out), FF_OK);
+            CU(cudaDeviceSynchronize());
+            ff_sum_cuda_destroy(&s);
+            to_host(value, d_v, n_v), to_host(gradient, d_g, n_g), to_host(d_q, d_out, n * n_in_of(&o));
+            CU(cudaFree(d_x));
+            CU(cudaFree(d_in));
+            CU(cudaFree(d_cv));
+            CU(cudaFree(d_cg));
+            if (d_xt != NULL) CU(cudaFree(d_xt));
+            const double left = dot(cot, value, n_v) + dot(cot_g, gradient, n_g),
+                         right = dot(d_q, q, n * n_in_of(&o));
+            const double scale = sqrt(dot(cot, cot, n_v) * dot(value, value, n_v)) +
+                                 sqrt(dot(cot_g, cot_g, n_g) * dot(gradient, gradient, n_g));
+            /* Rounding of pairs; float32: densities and cotangents are rounded too. */
+            if (!(fabs(left - right) <= (single ? 1e-5 : 1e-9) * scale))
+                fail_msg("%s, variant %d: %.12g and %.12g, scale %g", kernels[k], variant, left, right,
+                         scale);
+        }
+}
+
+/* Derivatives by positions of L = sum cot value, direct and far, against those of direct sums on the CPU. */
+static void derivatives_by_positions(void **state)
+{
+    (void)state;
+    static double cot[3 * MOST], d_x[3 * MOST], d_t[3 * MOST];
+    const int n = n_points < 1500 ? n_points : 1500;
+    for (int variant = 0; variant < 4; variant++)
+        for (int k = 0; k < N_KERNELS; k++) {
+            const bool far = variant & 1, apart = variant & 2;
+            ff_sum_opts o = options(kernels[k], false);
+            ff_sum_cuda *s = NULL;
+            if (o.dipole) continue;
+            o.adjoint = true;
+            o.gradient = false;
+            o.theta = far ? 0.5 : 0;
+            o.order = 6;
+            const int n_out = n_out_of(&o), dim = o.dim;
+            fill("uniform", n, dim);
+            assert_int_equal(ff_generate("sphere", SEED, 0, n, dim, xt), FF_OK);
+            for (int i = 0; i < n * n_out; i++) cot[i] = 2 * ff_rng_uniform(SEED, 3, (uint64_t)i) - 1;
+            double *d_xt = apart ? to_device(xt, n * dim) : NULL, *d_xs = to_device(x, n * dim);
+            double *d_q = to_device(q, n * n_out), *d_c = to_device(cot, n * n_out);
+            double *d_dt = apart ? poisoned(n * dim) : NULL, *d_ds = poisoned(n * dim);
+            assert_int_equal(ff_sum_cuda_create(d_xt, n, d_xs, n, &o, NULL, &s), FF_OK);
+            assert_int_equal(ff_sum_cuda_adjoint_points(s, d_q, d_c, d_dt, d_ds), FF_OK);
+            CU(cudaDeviceSynchronize());
+            ff_sum_cuda_destroy(&s);
+            to_host(d_x, d_ds, n * dim);
+            if (apart) to_host(d_t, d_dt, n * dim);
+            if (d_xt != NULL) CU(cudaFree(d_xt));
+            CU(cudaFree(d_xs));
+            CU(cudaFree(d_q));
+            CU(cudaFree(d_c));
+            const ff_sum_spec spec = {o.kernel, o.kernel == FF_SUM_STOKESLET ? 0 : 1, true, o.parameter,
+                                      false};
+            double wrong = 0, size = 0;
+            for (int i = 0; i < n; i += n / 25) {
+                double e[2][3] = {{0, 0, 0}, {0, 0, 0}}; /* by target i, by source i */
+                for (int j = 0; j < n; j++)
+                    for (int side = 0; side < 2; side++) {
+                        const double *p = side == 0 && apart ? xt : x, *r = side == 1 && apart ? xt : x;
+                        const double *from = side == 0 ? q : cot, *to = side == 0 ? cot : q;
+                        double d[3] = {0, 0, 0}, out[12] = {0};
+                        for (int c = 0; c < dim; c++) d[c] = p[i * dim + c] - r[j * dim + c];
+                        ff_sum_pair_f64(&spec, d, from + j * n_out, out);
+                        for (int v = 0; v < n_out; v++)
+                            for (int c = 0; c < dim; c++)
+                                e[side][c] += to[i * n_out + v] * out[n_out + 3 * v + c];
+                    }
+                for (int c = 0; c < dim; c++) {
+                    const double by_source = apart ? e[1][c] : e[0][c] + e[1][c];
+                    wrong += pow(d_x[i * dim + c] - by_source, 2), size += by_source * by_source;
+                    if (apart) wrong += pow(d_t[i * dim + c] - e[0][c], 2), size += e[0][c] * e[0][c];
+                }
+            }
+            if (!(sqrt(wrong / size) <= (far ? 5e-3 : 1e-9)))
+                fail_msg("%s, variant %d: error %g", kernels[k], variant, sqrt(wrong / size));
+        }
+}
+
 static void equal_bits(void **state)
 {
     (void)state;
-    const ff_sum_opts o = options("1/r", true);
+    ff_sum_opts o = options("1/r", true);
+    o.theta = 0.6;
     fill("galaxies", n_points, 3);
     by_gpu(&o, NULL, n_points, n_points, value, gradient, NULL);
     for (int k = 0; k < 3; k++) {
@@ -296,9 +440,15 @@ int main(int argc, char **argv)
     ff_gpu_or_skip(1);
     if (ff_gpu_small(argc, argv)) n_points = 300;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(direct_sums),          cmocka_unit_test(other_targets_and_densities),
-        cmocka_unit_test(few_points),           cmocka_unit_test(offset_and_coincidence),
-        cmocka_unit_test(equal_bits),           cmocka_unit_test(bad_input),
+        cmocka_unit_test(direct_sums),
+        cmocka_unit_test(far_field),
+        cmocka_unit_test(adjoint_is_the_transpose),
+        cmocka_unit_test(derivatives_by_positions),
+        cmocka_unit_test(other_targets_and_densities),
+        cmocka_unit_test(few_points),
+        cmocka_unit_test(offset_and_coincidence),
+        cmocka_unit_test(equal_bits),
+        cmocka_unit_test(bad_input),
         cmocka_unit_test(host_memory_balances),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

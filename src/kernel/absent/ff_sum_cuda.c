@@ -29,6 +29,20 @@ ff_status ff_sum_cuda_apply(ff_sum_cuda *s, const double *d_density, double *d_v
     return absent();
 }
 
+ff_status ff_sum_cuda_adjoint(ff_sum_cuda *s, const double *d_cot_value, const double *d_cot_gradient,
+                              double *d_density)
+{
+    (void)s, (void)d_cot_value, (void)d_cot_gradient, (void)d_density;
+    return absent();
+}
+
+ff_status ff_sum_cuda_adjoint_points(ff_sum_cuda *s, const double *d_density, const double *d_cot_value,
+                                     double *d_targets, double *d_sources)
+{
+    (void)s, (void)d_density, (void)d_cot_value, (void)d_targets, (void)d_sources;
+    return absent();
+}
+
 void ff_sum_cuda_get_info(const ff_sum_cuda *s, ff_sum_info *out)
 {
     (void)s;
