@@ -208,14 +208,18 @@ class PanelFlow:
             keep = j != rows[i]
             i, j = i[keep], j[keep]
             k = rows[i]
-            d = (self.x[j] - self.x[k]) / self.radius[k][:, None]
+            d = self.x[j] - self.x[k]
+            count = np.maximum(np.bincount(i, minlength=len(rows)), 1)
+            # a tiny face among large ones is measured by them
+            unit = np.maximum(self.radius[rows], 0.5 * np.sqrt(np.bincount(i, _dot(d, d), minlength=len(rows)) / count))
+            d /= unit[i][:, None]
             a, b = _dot(d, e1[k]), _dot(d, e2[k])
             # Across an edge sharper than 60 degrees the potential is another function of the plane's coordinates.
             weight = np.clip(2 * _dot(self.n[j], self.n[k]) - 1, 0, 1) / np.sqrt(np.maximum(_dot(d, d), 0.25))
             basis = np.stack([a, b, a * a, a * b, b * b], axis=1) * weight[:, None]
             value = np.stack([phi[j] - phi[k], _dot(d, self.n[k])], axis=1) * weight[:, None]
             g = _fit(i, basis, value, len(rows))
-            g, z = g[:, :, 0] / self.radius[rows][:, None], g[:, :, 1]
+            g, z = g[:, :, 0] / unit[:, None], g[:, :, 1]
             # tangents e_a + z_a n, metric 1 + z z^T: the gradient's components along them by Sherman and Morrison
             g = g - z * (_dot(z, g) / (1 + _dot(z, z)))[:, None]
             out[rows] = g[:, :1] * e1[rows] + g[:, 1:] * e2[rows] + _dot(z, g)[:, None] * self.n[rows]
@@ -237,7 +241,7 @@ class PanelFlow:
 def _fit(group, basis, value, n):
     """Least squares of each group, one a column of value; the first two coefficients [n, 2, columns]. What neighbours
     do not determine (too few that count, all in a line, across a sliver) stays small: a ridge, as if differences of phi
-    were known to 2 % of a face's radius, whose part of a velocity on good triangles is below 1e-4."""
+    were known to 2 % of the unit of length, whose part of a velocity on good triangles is below 1e-4."""
     def total(x):
         return np.stack([np.bincount(group, x[:, k], minlength=n) for k in range(x.shape[1])], axis=1)
 
