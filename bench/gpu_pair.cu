@@ -4,7 +4,9 @@
  *   build/bench/gpu_pair [edge splits, default 64: faces = 20 splits^2]
  *
  * Prints a row a kernel: pairs, median and least time of 7, evaluations/s, FLOP/s counted as 2 x multiply-adds of the
- * per-pair network after hoisting, unpadded, and its share of 790 TFLOP/s; error against double at 8 targets. */
+ * per-pair network after hoisting, unpadded, and its share of 790 TFLOP/s; error against double at 8 targets, relative to a
+ * field's largest value there. Sums of random networks cancel: a line before each group says how often the sum of the pairs'
+ * magnitudes holds the largest value, in the worst field; an error of e in every pair may appear multiplied by that. */
 #include "gpu_case.h"
 
 extern "C" {
@@ -159,6 +161,25 @@ typedef struct bench_mode {
     ff_cuda_kernel kernel;
 } bench_mode;
 
+/* Largest sum of magnitudes over the largest sum of a field, of the field where that is worst. */
+static double cancellation(const gpu_case *c, const double *ref, const double *mass)
+{
+    double worst = 0.0;
+    int at = 0;
+    for (int f = 0; f < c->s.n_field; f++) {
+        int len = c->rank[f] ? c->s.dim : 1;
+        double sum = 1e-300, all = 0.0;
+        for (int i = 0; i < PICK; i++)
+            for (int k = at; k < at + len; k++) {
+                sum = fmax(sum, fabs(ref[i * c->n_comp + k]));
+                all = fmax(all, mass[i * c->n_comp + k]);
+            }
+        worst = fmax(worst, all / sum);
+        at += len;
+    }
+    return worst;
+}
+
 static void bench_model(const char *name, const ff_tree *tree, const ff_plan *plan, const double *centroid,
                         int expand, int width, int n_sscalar, int n_svec, int n_sf, int n_vf,
                         const bench_mode *modes, int n_modes)
@@ -174,17 +195,21 @@ static void bench_model(const char *name, const ff_tree *tree, const ff_plan *pl
     gpu_case_upload(&c);
     int32_t pick[PICK];
     double *ref = (double *)malloc(PICK * (size_t)c.n_comp * sizeof *ref);
+    double *mass = (double *)malloc(PICK * (size_t)c.n_comp * sizeof *mass);
 #pragma omp parallel for schedule(dynamic)
     for (int i = 0; i < PICK; i++) {
         pick[i] = (int32_t)((int64_t)c.n_t * i / PICK + 7);
-        ref_target(&c, pick[i], ref + (size_t)i * (size_t)c.n_comp);
+        ref_target(&c, pick[i], ref + (size_t)i * (size_t)c.n_comp, mass + (size_t)i * (size_t)c.n_comp);
     }
+    printf("%s: magnitudes of pairs over the largest sum: %.1f in the worst field\n", name,
+           cancellation(&c, ref, mass));
     for (int m = 0; m < n_modes; m++) {
         char text[64];
         snprintf(text, sizeof text, "%s %s", name, label[modes[m].precision]);
         time_kernel(text, &c, modes[m].precision, modes[m].kernel, ref, pick);
     }
     free(ref);
+    free(mass);
     gpu_case_free(&c);
 }
 

@@ -12,7 +12,8 @@ enum {
     FF_RES_EVENTS = 512,
     FF_RES_MAX_CLOUDS = 64,
     FF_RES_MAX_PHASES = 16,
-    FF_RES_STAGE_BYTES = 8 << 20
+    FF_RES_STAGE_BYTES = 8 << 20,
+    FF_RES_N_GIVEN = 5
 };
 
 /* Aggregates go bottom up in passes: an item of pass l is a maximal subtree of at most 64^(l + 1) points; its leaves
@@ -43,7 +44,7 @@ typedef struct ff_res_cloud {
     double *d_mu;                  /* [n_held + n_nodes] */
     float *d_stat, *d_dyn;         /* [n_held + n_nodes][n_stat], [n_dyn] */
     double *d_total;               /* [n_own][n_comp] of the layer in work */
-    float *d_out;                  /* [n_own][n_comp] */
+    float *d_out;                  /* [n][n_comp], see ff_res_own_out() */
     /* several ranks */
     int64_t n_bottom, n_upper, n_send, n_recv, slot0; /* own subtrees' sums are slots slot0 .. */
     int32_t *d_upper, *d_send, *d_recv;
@@ -57,6 +58,9 @@ typedef struct ff_res_cloud {
     int n_range;                 /* targets in ranges; one rank: one that is not late */
     int64_t *range;              /* [n_range + 1] */
     bool *late;                  /* [n_range] */
+    /* whole trees on several ranks: as given, and inputs of all points until the cloud is filled: x32, x, normal, field, mu */
+    int64_t *home, *cut; /* [size + 1] */
+    char *d_given[FF_RES_N_GIVEN];
 } ff_res_cloud;
 
 /* Lists of sorted targets [begin, end) of one cloud against one source; those that stay serve later layers. */
@@ -140,10 +144,12 @@ struct ff_resident {
     int stage;
     /* several ranks */
     cudaStream_t messages;
-    ff_res_exchange *exchange; /* [n_comm + 2]: geometry, layers */
+    ff_res_exchange *exchange; /* [n_comm + 3]: geometry, layers, results */
     ff_res_exchange *flying;   /* begun and not ended */
     int n_flying;              /* clouds whose rows have been begun through the host */
     ff_resident_msgs msgs;     /* room for all of a group */
+    char *h_gather;            /* pinned, for the way through the host with whole trees */
+    size_t h_gather_bytes, *gather_off; /* [size + 1] */
     /* phases */
     const char *phase_name[FF_RES_MAX_PHASES];
     double phase_s[FF_RES_MAX_PHASES];
@@ -167,7 +173,7 @@ ff_status ff_res_upload(ff_resident *r, void *d_dst, const void *src, size_t byt
 ff_status ff_res_put(ff_resident *r, const void *src, size_t bytes, void *d_ptr); /* allocates *d_ptr, too */
 ff_status ff_res_download(ff_resident *r, void *dst, const void *d_src, size_t bytes);
 
-/* res_exchange.cu: rows and sums of several ranks; on one rank nothing happens. */
+/* res_exchange.cu: rows and sums of several ranks; on one rank, or with whole trees, nothing happens. */
 ff_status ff_res_messages(ff_resident *r, ff_res_cloud *c, const ff_resident_cloud *g);
 /* Which ranges a cloud's targets fall into. */
 ff_status ff_res_ranges(const ff_resident *r, ff_res_cloud *c, const ff_resident_cloud *g);
@@ -181,6 +187,27 @@ ff_status ff_res_exchange_end(ff_resident *r);
  * deadline. */
 ff_status ff_res_watch(ff_resident *r);
 ff_status ff_res_traffic(ff_resident *r, ff_resident_traffic *t);
+ff_status ff_res_mark(ff_resident *r, int event, cudaStream_t s); /* of the exchange under way */
+
+/* res_whole.cu: the same with whole trees, where all points were given here or gathered. Row k of a block stands at base +
+ * k row_bytes; rank q fills rows off[q] .. off[q + 1]. */
+static inline bool ff_res_whole(const ff_resident *r)
+{
+    return r->comm.whole && r->comm.size > 1;
+}
+typedef struct ff_res_runs {
+    char *base;
+    const int64_t *off; /* [size + 1] */
+    size_t row_bytes;
+} ff_res_runs;
+/* Device memory and upload of this rank's inputs. Local */
+ff_status ff_res_given(ff_resident *r, ff_res_cloud *c, const ff_resident_cloud *g);
+/* Inputs of all clouds from all ranks; values of all sources; output rows of one cloud. sent: mine says whether the own rows
+ * are there on entry; end: also after a failure in between, not of begin.                            Collective, all */
+ff_status ff_res_gather_given(ff_resident *r, ff_status mine);
+ff_status ff_res_gather_values_begin(ff_resident *r, ff_status mine, int no);
+ff_status ff_res_gather_out(ff_resident *r, ff_status mine, int cloud, int n_comp);
+ff_status ff_res_gather_end(ff_resident *r);
 
 /* res_lists.cu. Targets of a kind of layer: cloud of target k. */
 int ff_res_n_targets(const ff_resident *r, bool final);
@@ -229,7 +256,12 @@ ff_status ff_res_first_values(const ff_res_cloud *c, int n_lat, int n_dyn, cudaS
 size_t ff_res_row_bytes(const ff_res_cloud *c, int dim, int n_dyn, bool geometry);
 ff_status ff_res_pack(const ff_res_cloud *c, bool send, int dim, int n_dyn, bool geometry, cudaStream_t s);
 
-/* res_add.cu */
+/* res_add.cu. Output rows of the own points; with whole trees all points have theirs in d_out. */
+static inline float *ff_res_own_out(const ff_res_cloud *c, int n_comp)
+{
+    return c->d_out + (c->d_order != NULL ? (int64_t)c->own_first * n_comp : 0);
+}
+
 /* total: rows of the part's points. first: total is overwritten. */
 ff_status ff_res_add(const ff_cuda_part *part, int leaf_max, int n_comp, const float *rows, bool first,
                      double *total, cudaStream_t s);

@@ -115,12 +115,12 @@ ff_status ff_res_outputs(const ff_res_cloud *c, int n_comp, const ff_res_next *n
 {
     ff_status st = FF_OK;
     if (c->n_own == 0 || n_comp == 0) return FF_OK;
+    float *out = ff_res_own_out(c, n_comp);
     if (next == NULL)
-        round_rows<<<blocks(c->n_own * n_comp, BLOCK), BLOCK, 0, s>>>(c->n_own * n_comp, c->d_total,
-                                                                      c->d_out);
+        round_rows<<<blocks(c->n_own * n_comp, BLOCK), BLOCK, 0, s>>>(c->n_own * n_comp, c->d_total, out);
     else
         outputs<<<blocks(c->n_own * (next->n_ls + next->n_lv + next->n_len), BLOCK), BLOCK, 0, s>>>(
-            c->n_own, n_comp, *next, c->d_total, c->d_mu + c->own_first, c->d_out,
+            c->n_own, n_comp, *next, c->d_total, c->d_mu + c->own_first, out,
             c->d_dyn + (int64_t)c->own_first * n_comp);
     FF_CU(cudaGetLastError());
 done:
@@ -142,9 +142,9 @@ ff_status ff_res_fields(const ff_res_cloud *c, int n_comp, const float *d_weight
                         double *d_out, cudaStream_t s)
 {
     ff_status st = FF_OK;
-    if (c->n_own == 0 || n_comp == 0) return FF_OK;
-    calibrate<<<blocks(c->n_own * n_comp, BLOCK), BLOCK, 0, s>>>(c->n_own, n_comp, c->d_order, d_weight,
-                                                                 d_bias, c->d_out, d_out);
+    if (c->n == 0 || n_comp == 0) return FF_OK;
+    calibrate<<<blocks(c->n * n_comp, BLOCK), BLOCK, 0, s>>>(c->n, n_comp, c->d_order, d_weight, d_bias,
+                                                             c->d_out, d_out);
     FF_CU(cudaGetLastError());
 done:
     return st;
@@ -160,9 +160,8 @@ static __global__ void __launch_bounds__(BLOCK)
 ff_status ff_res_home(const ff_res_cloud *c, int n_comp, float *d_rows, cudaStream_t s)
 {
     ff_status st = FF_OK;
-    if (c->n_own == 0 || n_comp == 0) return FF_OK;
-    to_given<<<blocks(c->n_own * n_comp, BLOCK), BLOCK, 0, s>>>(c->n_own, n_comp, c->d_order, c->d_out,
-                                                                d_rows);
+    if (c->n == 0 || n_comp == 0) return FF_OK;
+    to_given<<<blocks(c->n * n_comp, BLOCK), BLOCK, 0, s>>>(c->n, n_comp, c->d_order, c->d_out, d_rows);
     FF_CU(cudaGetLastError());
 done:
     return st;

@@ -123,7 +123,7 @@ ff_status ff_agg_build(ff_cuda_pool *pool, ff_res_cloud *cloud, int n_cloud, int
     b.leaf_size = leaf_size;
     for (int i = 0; i < n_cloud && st == FF_OK; i++) {
         const ff_tree *t = given[i].tree;
-        int64_t n_root = t != NULL ? given[i].n_bottom : given[i].n > 0;
+        int64_t n_root = t != NULL ? given[i].n_bottom : cloud[i].n > 0;
         b.cloud = i;
         cloud[i].slot0 = b.n_slots;
         cloud[i].n_bottom = n_root;
@@ -131,7 +131,7 @@ ff_status ff_agg_build(ff_cuda_pool *pool, ff_res_cloud *cloud, int n_cloud, int
         for (int64_t k = 0; k < n_root && st == FF_OK; k++)
             st = t != NULL
                      ? add_root(&b, given[i].bottom[k], t->count[given[i].bottom[k]], cloud[i].slot0 + k)
-                     : add_root(&b, 0, given[i].n, cloud[i].slot0);
+                     : add_root(&b, 0, cloud[i].n, cloud[i].slot0);
     }
     if (st == FF_OK) st = upload_passes(pool, &b, out);
     for (int l = 0; l < FF_RES_MAX_PASS; l++) {

@@ -47,7 +47,7 @@ ff_status ff_res_messages(ff_resident *r, ff_res_cloud *c, const ff_resident_clo
     ff_status st = FF_OK;
     size_t geo = ff_res_row_bytes(c, r->m.dim, r->n_dyn, true),
            dyn = ff_res_row_bytes(c, r->m.dim, r->n_dyn, false), widest = geo > dyn ? geo : dyn;
-    if (r->comm.size == 1) return FF_OK;
+    if (r->comm.size == 1 || ff_res_whole(r)) return FF_OK;
     FF_TRY(sums_memory(r, c, g));
     if (!c->source) return FF_OK;
     c->n_send = g->n_send;
@@ -65,7 +65,7 @@ done:
 
 ff_status ff_res_ranges(const ff_resident *r, ff_res_cloud *c, const ff_resident_cloud *g)
 {
-    bool many = r->comm.size > 1;
+    bool many = r->comm.size > 1 && !ff_res_whole(r);
     c->n_range = many ? g->n_range : 1;
     FF_TRY(FF_NEW_CUDA(c->range, c->n_range + 1));
     FF_TRY(FF_NEW_CUDA(c->late, c->n_range));
@@ -81,7 +81,7 @@ ff_status ff_res_ranges(const ff_resident *r, ff_res_cloud *c, const ff_resident
 
 /* ---- events ---- */
 
-static ff_status mark(ff_resident *r, int event, cudaStream_t s)
+ff_status ff_res_mark(ff_resident *r, int event, cudaStream_t s)
 {
     ff_status st = FF_OK;
     FF_CU(cudaEventRecord(r->flying->event[event], s));
@@ -153,14 +153,14 @@ static ff_status post(ff_resident *r)
     const ff_resident_comm *x = &r->comm;
     bool geometry = is_geometry(r);
     FF_CU(cudaStreamWaitEvent(r->messages, r->flying->event[FF_RES_READY], 0));
-    FF_TRY(mark(r, FF_RES_START, r->messages));
+    FF_TRY(ff_res_mark(r, FF_RES_START, r->messages));
     r->msgs.n_send = r->msgs.n_recv = 0;
     for (int i = 0; i < r->m.n_cloud; i++)
         if (geometry || r->cloud[i].source)
             x->sums(x->ctx, i, (size_t)r->agg.stride * sizeof(double), r->cloud[i].d_allsum, &r->msgs);
     FF_TRY(x->device->exchange(x->device->ctx, r->msgs.send, r->msgs.n_send, r->msgs.recv, r->msgs.n_recv,
                                r->messages));
-    FF_TRY(mark(r, FF_RES_SUMS, r->messages));
+    FF_TRY(ff_res_mark(r, FF_RES_SUMS, r->messages));
     r->msgs.n_send = r->msgs.n_recv = 0;
     for (int i = 0; i < r->m.n_src; i++) {
         const ff_res_cloud *c = &r->cloud[i];
@@ -169,7 +169,7 @@ static ff_status post(ff_resident *r)
     }
     FF_TRY(x->device->exchange(x->device->ctx, r->msgs.send, r->msgs.n_send, r->msgs.recv, r->msgs.n_recv,
                                r->messages));
-    return mark(r, FF_RES_DONE, r->messages);
+    return ff_res_mark(r, FF_RES_DONE, r->messages);
 done:
     return st;
 }
@@ -185,7 +185,7 @@ ff_status ff_res_exchange_begin(ff_resident *r, ff_status mine, int no)
     e->bytes_sent = 0;
     if (mine == FF_OK) mine = ff_res_phase(r, "exchange");
     if (mine == FF_OK) mine = pack(r, is_geometry(r));
-    if (mine == FF_OK) mine = mark(r, FF_RES_READY, ff_res_stream(r));
+    if (mine == FF_OK) mine = ff_res_mark(r, FF_RES_READY, ff_res_stream(r));
     if (mine == FF_OK && !by_device(r) && cudaEventSynchronize(e->event[FF_RES_READY]) != cudaSuccess)
         mine =
             ff_fail(FF_E_INTERNAL, "cuda: packing an exchange: %s", cudaGetErrorString(cudaGetLastError()));
@@ -240,14 +240,14 @@ ff_status ff_res_exchange_sums(ff_resident *r)
     ff_status st = FF_OK;
     cudaStream_t s = ff_res_stream(r);
     if (r->flying == NULL) return FF_OK;
-    ff_status begun = mark(r, FF_RES_WAIT_SUMS, s);
+    ff_status begun = ff_res_mark(r, FF_RES_WAIT_SUMS, s);
     if (!by_device(r)) FF_TRY(sums_by_host(r));
     FF_TRY(begun);
     FF_TRY(ff_res_phase(r, "exchange"));
     /* Chunks make the host wait for the stream of work, which must not wait for others then. */
     if (by_device(r) && r->chunked) FF_TRY(ff_res_watch(r));
     if (by_device(r)) FF_CU(cudaStreamWaitEvent(s, r->flying->event[FF_RES_SUMS], 0));
-    FF_TRY(mark(r, FF_RES_GO_SUMS, s));
+    FF_TRY(ff_res_mark(r, FF_RES_GO_SUMS, s));
     return finish_upper(r);
 done:
     return st;
@@ -293,12 +293,12 @@ ff_status ff_res_exchange_end(ff_resident *r)
     ff_res_exchange *e = r->flying;
     if (e == NULL) return FF_OK;
     ff_status worked = ff_res_phase(r, "exchange");
-    if (worked == FF_OK) worked = mark(r, FF_RES_WAIT_ROWS, s);
+    if (worked == FF_OK) worked = ff_res_mark(r, FF_RES_WAIT_ROWS, s);
     FF_GO(arrived(r));
     e->t_s = ff_now_s() - e->t0_s;
     FF_GO(worked);
     if (by_device(r)) FF_CU(cudaStreamWaitEvent(s, e->event[FF_RES_DONE], 0));
-    FF_GO(mark(r, FF_RES_GO_ROWS, s));
+    FF_GO(ff_res_mark(r, FF_RES_GO_ROWS, s));
     FF_GO(take_rows(r));
     e->used = true;
 done:

@@ -175,18 +175,46 @@ done:
     return st;
 }
 
-/* Own values and their aggregates. */
-static ff_status layer_sources(ff_resident *r, int k)
+/* Values of the points that this rank has: own ones, or, with whole trees and before the first layer, all. */
+static ff_status layer_values(ff_resident *r, int k)
 {
     FF_TRY(ff_res_phase(r, "aggregates"));
     if (r->chunked && k == 0) FF_TRY(ff_res_counts_reset(r));
     for (int j = 0; k == 0 && j < r->m.n_src; j++)
         FF_TRY(ff_res_first_values(&r->cloud[j], r->n_lat, r->n_dyn, ff_res_stream(r)));
+    return FF_OK;
+}
+
+static ff_status layer_aggregates(ff_resident *r)
+{
     return ff_agg_run(&r->passes, r->d_view, &r->agg, r->n_dyn, false, r->d_sums, ff_res_stream(r));
+}
+
+static ff_status whole_layer(ff_resident *r, int k)
+{
+    ff_status st = layer_values(r, k);
+    if (k > 0) FF_TRY(ff_res_gather_values_begin(r, st, 1 + k));
+    if (k > 0 || st == FF_OK) st = first_records(r, k);
+    ff_status ended = ff_res_gather_end(r);
+    FF_TRY(st);
+    FF_TRY(ended);
+    FF_TRY(ff_res_phase(r, "aggregates"));
+    FF_TRY(layer_aggregates(r));
+    FF_TRY(layer_pairs(r, k, false));
+    FF_TRY(layer_outputs(r, k));
+    return ff_res_phase(r, NULL);
+}
+
+/* Own values and their aggregates. */
+static ff_status layer_sources(ff_resident *r, int k)
+{
+    FF_TRY(layer_values(r, k));
+    return layer_aggregates(r);
 }
 
 ff_status ff_res_layer(ff_resident *r, int k)
 {
+    if (ff_res_whole(r)) return whole_layer(r, k);
     FF_TRY(ff_res_exchange_begin(r, layer_sources(r, k), 1 + k));
     ff_status st = first_records(r, k), sums = ff_res_exchange_sums(r);
     if (st == FF_OK) st = sums;

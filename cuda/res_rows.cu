@@ -9,6 +9,12 @@ static unsigned blocks(int64_t n)
     return (unsigned)((n + BLOCK - 1) / BLOCK);
 }
 
+/* Held index of the first of the points that are given here: all of them, or the own ones of a tree held in part. */
+static int32_t first_row(const ff_res_cloud *c)
+{
+    return c->d_order != NULL ? 0 : c->own_first;
+}
+
 typedef struct point_rows {
     const int64_t *order;
     double *xp, *xs, *mu;
@@ -39,9 +45,9 @@ ff_status ff_res_take(const ff_res_cloud *c, int dim, const ff_res_input *in, cu
 {
     ff_status st = FF_OK;
     point_rows r = {c->d_order, c->d_xp,      c->d_xs, c->d_mu,     c->d_stat,
-                    c->n_own,   c->own_first, dim,     c->n_scalar, c->n_stat};
-    if (c->n_own == 0) return FF_OK;
-    take_points<<<blocks(c->n_own), BLOCK, 0, s>>>(r, *in);
+                    c->n,       first_row(c), dim,     c->n_scalar, c->n_stat};
+    if (c->n == 0) return FF_OK;
+    take_points<<<blocks(c->n), BLOCK, 0, s>>>(r, *in);
     FF_CU(cudaGetLastError());
 done:
     return st;
@@ -57,9 +63,9 @@ static __global__ void first_values(int64_t n, int n_lat, int n_dyn, const doubl
 ff_status ff_res_first_values(const ff_res_cloud *c, int n_lat, int n_dyn, cudaStream_t s)
 {
     ff_status st = FF_OK;
-    if (c->n_own == 0 || n_dyn == 0) return FF_OK;
-    first_values<<<blocks(c->n_own * n_dyn), BLOCK, 0, s>>>(c->n_own, n_lat, n_dyn, c->d_mu + c->own_first,
-                                                            c->d_dyn + (int64_t)c->own_first * n_dyn);
+    if (c->n == 0 || n_dyn == 0) return FF_OK;
+    first_values<<<blocks(c->n * n_dyn), BLOCK, 0, s>>>(c->n, n_lat, n_dyn, c->d_mu + first_row(c),
+                                                        c->d_dyn + (int64_t)first_row(c) * n_dyn);
     FF_CU(cudaGetLastError());
 done:
     return st;

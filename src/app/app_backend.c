@@ -150,6 +150,9 @@ static ff_status create_cuda(ff_app *app, int n_devices)
     int64_t budget = ff_config_int(app->config, "run.gpu_memory");
     if (budget == 0) budget = ff_cuda_backend_budget(app->backend) / sharing;
     ff_cuda_backend_set_budget(app->backend, budget);
+    app->backend->whole_bytes = is(app, "run.gpu_trees", "whole")   ? INT64_MAX
+                                : is(app, "run.gpu_trees", "parts") ? 0
+                                                                    : budget / 2;
     app->backend->deadline_s = ff_config_double(app->config, "run.deadline");
     return set_transport(app, &facts);
 }

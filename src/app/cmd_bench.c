@@ -6,6 +6,7 @@
 #include "dist_table.h"
 #include "ff_grad.h"
 #include "ff_pair_backend.h"
+#include "ff_rng.h"
 #include "sum_verb.h"
 
 #include <math.h>
@@ -112,6 +113,24 @@ static void report(ff_app *app, double *t_s, int n, double t_setup_s, const benc
     ff_json_int(j, "peak_rank_bytes", s->peak);
 }
 
+/* One number for all fields: the sum over all values of a hash of their place and bits, whatever rank they are on. */
+static ff_status digest(ff_comm *comm, const double *out, int64_t n, int n_comp, int64_t *sum)
+{
+    int64_t *all = NULL, first = 0;
+    FF_TRY(FF_NEW_ALL(comm, all, comm->size));
+    ff_status st = ff_comm_allgather(comm, &n, sizeof n, all);
+    for (int r = 0; r < comm->rank; r++) first += all[r];
+    ff_free(all);
+    FF_TRY(st);
+    *sum = 0;
+    for (int64_t k = 0; k < n * n_comp; k++) { /* 32 bits a value: no overflow below 2^31 values */
+        uint64_t bits;
+        memcpy(&bits, &out[k], sizeof bits);
+        *sum += (int64_t)(ff_rng_u64(bits, 0, (uint64_t)(first * n_comp + k)) >> 32);
+    }
+    return ff_comm_allreduce(comm, sum, 1, FF_SUM_I64);
+}
+
 /* Device seconds by phase of the fastest call on this rank. */
 typedef struct bench_phases {
     ff_resident_phase row[16];
@@ -194,6 +213,7 @@ static ff_status bench_globe(ff_app *app)
     ff_eval *e = NULL;
     double *t_s = NULL, *out = NULL, t_setup_s = 0;
     ff_grad_stats way_back = {0};
+    int64_t sum = 0;
     bench_sums sums = {0};
     bench_phases phases = {.n = 0};
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
@@ -236,6 +256,9 @@ static ff_status bench_globe(ff_app *app)
             app->backend != NULL ? app->backend->name : ff_globe_isa());
     report(app, t_s, repeat, t_setup_s, &sums);
     print_phases(app, &phases);
+    FF_GO(digest(app->comm, out, cs->source[0].n, 4, &sum));
+    ff_info("fields                digest %016llx", (unsigned long long)sum);
+    ff_json_int(&app->json, "fields_digest", sum);
     if (train) report_train(app, t_forward_s, t_backward_s[0], &way_back, forward_peak, sums.peak);
     FF_GO(dist_table(app, e));
 done:

@@ -671,6 +671,14 @@ const ff_option ff_options[] = {
      .help = "How data moves between ranks on GPUs: NCCL between the GPUs' memories, or MPI through the "
              "host. auto: "
              "NCCL where every rank has a GPU of its own and libnccl.so.2 is found."},
+    {.key = "run.gpu_trees",
+     .type = FF_OPT_ENUM,
+     .value = "auto",
+     .choices = "auto|whole|parts",
+     .verbs = ALL,
+     .help = "Several ranks on GPUs: whole: every GPU holds all points and builds all trees, ranks share the "
+             "targets; parts: each holds what it reads, prepared by the processors. auto: whole where that "
+             "takes at most half of each GPU's budget. Results are the same."},
     {.key = "run.deadline",
      .type = FF_OPT_DOUBLE,
      .value = "300",

@@ -53,6 +53,12 @@ ff_status ff_cloud_to_home(const ff_cloud *c, size_t row_bytes, const void *own,
  * Local. */
 void ff_cut_by_count(int64_t n, int leaf_size, int size, int64_t *cut);
 
+/* share [size + 1], 0 .. 1 ascending: which part of a cloud lies before each rank's run. ff_cut_share: the one with which
+ * all ranks would have equal work if work [size], counted with the old one, were spread evenly within each run; the old one
+ * where nothing was counted. ff_cut_by_share: the cut that follows. Local */
+void ff_cut_share(int size, const int64_t *work, const double *old, double *share);
+void ff_cut_by_share(int64_t n, int leaf_size, int size, const double *share, int64_t *cut);
+
 /* A cut by cumulative work: block b (all blocks of the set, in order, the same table on each rank) carries
  * work[b] >= 0. The largest work of a rank is as small as borders allow; within that, rank r's run ends at the
  * border where the cumulative work is nearest r + 1 shares (the lower of two equally near). Surplus ranks own

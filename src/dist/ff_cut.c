@@ -16,6 +16,29 @@ void ff_cut_by_count(int64_t n, int leaf_size, int size, int64_t *cut)
     cut[size] = n;
 }
 
+void ff_cut_share(int size, const int64_t *work, const double *old, double *share)
+{
+    double total = 0, before = 0; /* before: work of ranks below q */
+    for (int r = 0; r < size; r++) total += (double)work[r];
+    for (int r = 0; r <= size; r++) share[r] = old[r];
+    for (int r = 1, q = 0; r < size && total > 0; r++) {
+        double wanted = total / size * r;
+        while (q + 1 < size && before + (double)work[q] < wanted) before += (double)work[q++];
+        double part = work[q] > 0 ? (wanted - before) / (double)work[q] : 0;
+        share[r] = old[q] + (old[q + 1] - old[q]) * (part < 0 ? 0 : part > 1 ? 1 : part);
+    }
+}
+
+void ff_cut_by_share(int64_t n, int leaf_size, int size, const double *share, int64_t *cut)
+{
+    cut[0] = 0;
+    for (int r = 1; r < size; r++) {
+        cut[r] = ff_topo_border(n, leaf_size, (int64_t)(share[r] * (double)n));
+        if (cut[r] < cut[r - 1]) cut[r] = cut[r - 1];
+    }
+    cut[size] = n;
+}
+
 int ff_cut_owner(const int64_t *cut, int size, int64_t pos)
 {
     int lo = 0, hi = size - 1; /* the last r with cut[r] <= pos: empty runs before it are skipped */

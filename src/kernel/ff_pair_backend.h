@@ -29,6 +29,9 @@ typedef struct ff_pair_backend {
     const ff_device_comm *device_comm;
     double deadline_s;
     const ff_pair_adjoint_ops *adjoint; /* gradients' pair sums; NULL: the CPU's */
+    /* Several ranks: up to so many bytes a device, trees of all points are built on every one, and the ranks share targets
+     * only; above, each holds a part of the trees, made on the host. */
+    int64_t whole_bytes;
 } ff_pair_backend;
 
 #endif

@@ -2,7 +2,8 @@
  * (on one rank), geometry aggregates, pair lists, layers and their adding up are the backend's; the model room gives
  * shapes, packed networks and, on several ranks, trees and the exchange.
  *
- * Order of a point's rows: HOME (as given) where the backend builds the trees, OWN (sorted) where trees are given.
+ * Order of a point's rows: HOME (as given, this rank's share) where the backend builds the trees, OWN (sorted) where trees
+ * are given.
  * Source ids of a cloud: held point p is p, held node i is n_held + i. */
 #ifndef FF_RESIDENT_H
 #define FF_RESIDENT_H
@@ -64,6 +65,9 @@ typedef struct ff_resident_cloud {
     int n_range;
     const int64_t *range; /* [n_range + 1] sorted positions */
     const uint8_t *late;  /* [n_range] */
+    /* Several ranks with whole trees (ff_resident_comm.whole), tree NULL: n and the arrays are this rank's share, rows
+     * home[rank] .. of all points; targets of rank r are the sorted positions cut[r] .., at block borders. */
+    const int64_t *home, *cut; /* [size + 1] */
 } ff_resident_cloud;
 
 /* Messages between device buffers, one row a library. Errors are FF_E_COMM; after one the row has given its connections
@@ -89,8 +93,13 @@ typedef struct ff_resident_msgs {
 
 /* The exchange between ranks. Every rank makes the same calls. */
 typedef struct ff_resident_comm {
-    int size;
+    int size, rank;
     void *ctx;
+    /* Every rank holds all points and builds whole trees; the ranks share the targets, and what crosses ranks are runs of
+     * consecutive rows, from each to all. */
+    bool whole;
+    /* Through the host, pinned memory: bytes off[r] .. off[r + 1] of all come from rank r, own ones filled. Collective */
+    ff_status (*gather)(void *ctx, void *all, const size_t *off);
     ff_status (*agree)(void *ctx, ff_status mine); /* Collective */
     /* Through the host, buffers are pinned memory.
      * own [n_bottom][m] sums of the own subtrees -> upper [n_upper][m], children left then right. Collective */
@@ -131,11 +140,11 @@ typedef struct ff_resident_ops {
     ff_status (*start)(ff_resident *r, const ff_resident_cloud *cloud);
     /* Layer k of n_comm + 1; values, aggregates and strengths of the next one included. */
     ff_status (*layer)(ff_resident *r, int k);
-    /* After layer k: rows [n][n_comp] of a target cloud, before compression and calibration. Local */
+    /* After layer k: rows [n][n_comp] of a target cloud, before compression and calibration. */
     ff_status (*rows)(ff_resident *r, int k, int cloud, float *rows);
-    /* After the last layer: calibrated [n][n_out]. Local */
+    /* After the last layer: calibrated [n][n_out]. */
     ff_status (*fields)(ff_resident *r, double *out);
-    /* Source values [own points][latents, strengths], sorted order, of the last layer. Local */
+    /* Source values [own points][latents, strengths], sorted order, of the last layer; not with whole trees. Local */
     ff_status (*values)(ff_resident *r, int source, float *rows);
     ff_status (*counts)(ff_resident *r, ff_resident_counts *c); /* Local */
     /* Device seconds by phase since start began; returns how many. Waits for the device. */

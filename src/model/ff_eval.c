@@ -221,11 +221,12 @@ static ff_status make_trees(ff_eval *e)
     return mark_all(e);
 }
 
-/* On one rank a backend that keeps evaluations builds its own trees. */
+/* On one rank, and where all points fit everywhere, a backend that keeps evaluations builds its own trees. */
 static ff_status setup(ff_eval *e)
 {
     bool resident = ff_eval_is_resident(e), lean = resident && e->opts.device_only && !e->opts.keep;
-    if (!lean || e->comm->size > 1) FF_TRY(make_trees(e));
+    if (lean && e->comm->size > 1 && e->res == NULL) FF_TRY(ff_eval_resident_whole(e));
+    if (!lean || (e->comm->size > 1 && !e->whole)) FF_TRY(make_trees(e));
     if (!lean) {
         FF_TRY(ff_agree(e->comm, ff_let_figures(e->let, e->n_cloud, e->need, e->weight, e->c->theta,
                                                 e->c->expand_far, &e->stats.dist)));

@@ -17,7 +17,7 @@ typedef struct ff_eval_opts {
     bool progress;
     bool keep; /* layers' outputs stay (n_own rows a layer and boundary): ff_grad_run needs them */
     /* With a backend that keeps evaluations (ff_resident.h): no figures, geometry and last values on the host, on one
-     * rank no trees either. ff_eval_lets, _node, _direct, _bytes are not to be called then. */
+     * rank, or with whole trees on every device, no trees either. ff_eval_lets, _node, _direct, _bytes are not to be called then. */
     bool device_only;
     /* Evaluates pair adjoints of ff_grad_run (its .adjoint; float32 only); NULL: the CPU. Borrowed, until ff_grad_destroy */
     const ff_pair_backend *adjoint;

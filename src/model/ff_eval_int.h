@@ -36,6 +36,7 @@ struct ff_eval {
     const ff_case *c;
     ff_eval_opts opts;
     ff_eval_stats stats;
+    bool whole; /* every rank's device holds all points; there are no clouds and trees here then */
     int dim, n_src, n_cloud, target; /* target: cloud whose points are the prediction points */
     ff_cloud **cloud;
     ff_let **let;
@@ -82,6 +83,8 @@ void ff_eval_jobs_free(ff_eval *e);
 /* Evaluation on a backend that keeps it (ff_eval_resident.c). start: after the trees of several ranks, again for new
  * points. Collective but for is_, phases, free */
 bool ff_eval_is_resident(const ff_eval *e);
+/* Whether the points of all ranks fit on every device (ff_pair_backend.whole_bytes). Collective */
+ff_status ff_eval_resident_whole(ff_eval *e);
 ff_status ff_eval_resident_start(ff_eval *e);
 ff_status ff_eval_resident_run(ff_eval *e, double *out);
 void ff_eval_resident_free(ff_eval *e);

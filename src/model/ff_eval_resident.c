@@ -24,6 +24,11 @@ struct eval_resident {
     int *slot, *n_scalar, *n_stat;
     float *weight, *bias;
     cloud_link *link; /* [n_cloud]; on several ranks only */
+    /* whole trees */
+    int64_t *home, *cut;       /* [n_cloud][size + 1] */
+    double *share, *old_share; /* [size + 1] */
+    int64_t *work;             /* [size] */
+    bool balanced;             /* share follows from work that was counted */
     ff_resident_counts counts;
 };
 
@@ -115,7 +120,7 @@ static ff_status make_tables(ff_eval *e)
 
 /* ---- the exchange ---- */
 
-/* The ranks meet here before an exchange: where it has a deadline, so has this. */
+/* The ranks meet here before an exchange and at the end of each layer: where exchanges have a deadline, so has this. */
 static ff_status agree(void *ctx, ff_status mine)
 {
     const ff_eval *e = ctx;
@@ -230,6 +235,109 @@ static ff_resident_cloud given_own(const ff_eval *e, int i)
     return c;
 }
 
+/* ---- whole trees: ranks share the targets ---- */
+
+static int64_t n_home(const ff_eval *e, int i)
+{
+    return i < e->n_src ? e->c->source[i].n : e->c->n_targets;
+}
+
+/* Device bytes of one point or node, roughly: rows, tree, and the records of the layer in work. */
+static int64_t row_bytes(const ff_eval *e)
+{
+    const ff_model_config *m = e->c->model->config;
+    int most = 0;
+    for (int j = 0; j < e->n_src; j++) {
+        int n = ff_names_comp(&m->bc[e->c->source[j].bc].fields, e->dim);
+        if (n > most) most = n;
+    }
+    return 100 + 16 * e->dim + 4 * (most + e->dim + e->n_dyn) + e->n_len * 4 * m->hidden[0];
+}
+
+ff_status ff_eval_resident_whole(ff_eval *e)
+{
+    const ff_pair_backend *b = e->opts.backend;
+    int64_t limit = b->whole_bytes, rows = 0;
+    FF_TRY(ff_comm_allreduce(e->comm, &limit, 1, FF_MIN_I64));
+    for (int i = 0; i < e->n_cloud; i++) {
+        int64_t n = n_home(e, i);
+        FF_TRY(ff_comm_allreduce(e->comm, &n, 1, FF_SUM_I64));
+        rows += n + ff_topo_nodes(n, e->c->leaf_size);
+    }
+    e->whole = limit > 0 && rows <= limit / row_bytes(e);
+    return FF_OK;
+}
+
+static ff_status gather(void *ctx, void *all, const size_t *off)
+{
+    const ff_eval *e = ctx;
+    ff_status st = FF_OK;
+    int size = e->comm->size, me = e->comm->rank;
+    size_t *bytes = NULL;
+    char *own = NULL;
+    st = FF_NEW(bytes, size);
+    if (st == FF_OK) st = FF_NEW(own, off[me + 1] - off[me] + 1);
+    FF_GO(ff_agree(e->comm, st));
+    for (int r = 0; r < size; r++) bytes[r] = off[r + 1] - off[r];
+    memcpy(own, (char *)all + off[me], bytes[me]);
+    st = ff_comm_allgatherv(e->comm, own, bytes[me], all, bytes);
+done:
+    ff_free(bytes);
+    ff_free(own);
+    return st;
+}
+
+/* Where the ranks' shares lie, and a cut; both are the same on all ranks. */
+static ff_status share_targets(ff_eval *e)
+{
+    eval_resident *s = e->res;
+    int size = e->comm->size, runs = size + 1;
+    if (s->home == NULL) {
+        ff_status st = FF_NEW0(s->home, e->n_cloud * runs);
+        if (st == FF_OK) st = FF_NEW0(s->cut, e->n_cloud * runs);
+        if (st == FF_OK) st = FF_NEW0(s->share, runs);
+        if (st == FF_OK) st = FF_NEW0(s->old_share, runs);
+        if (st == FF_OK) st = FF_NEW0(s->work, runs);
+        FF_TRY(ff_agree(e->comm, st));
+        for (int r = 0; r <= size; r++) s->share[r] = (double)r / size;
+    }
+    for (int i = 0; i < e->n_cloud; i++) {
+        int64_t n = n_home(e, i), *home = s->home + i * runs;
+        FF_TRY(ff_comm_allgather(e->comm, &n, sizeof n, home + 1));
+        for (int r = 0; r < size; r++) home[r + 1] += home[r];
+        ff_cut_by_share(home[size], e->c->leaf_size, size, s->share, s->cut + i * runs);
+    }
+    return FF_OK;
+}
+
+/* Shares by the work that was counted with the last ones; *far: by more than a few per cent off. */
+static ff_status balance(ff_eval *e, bool *far)
+{
+    eval_resident *s = e->res;
+    int size = e->comm->size;
+    int64_t most = 0;
+    double sum = 0;
+    FF_TRY(ff_comm_allgather(e->comm, &e->stats.dist.work, sizeof *s->work, s->work));
+    for (int r = 0; r < size; r++) {
+        sum += (double)s->work[r];
+        if (s->work[r] > most) most = s->work[r];
+    }
+    memcpy(s->old_share, s->share, (size_t)(size + 1) * sizeof *s->share);
+    ff_cut_share(size, s->work, s->old_share, s->share);
+    *far = (double)most * size > 1.03 * sum;
+    s->balanced = s->balanced || sum > 0;
+    return FF_OK;
+}
+
+static ff_resident_cloud given_share(const ff_eval *e, int i)
+{
+    ff_resident_cloud c = given_home(e, i);
+    int runs = e->comm->size + 1;
+    c.home = e->res->home + i * runs;
+    c.cut = e->res->cut + i * runs;
+    return c;
+}
+
 /* ---- calls from ff_eval.c ---- */
 
 static ff_status create(ff_eval *e)
@@ -240,7 +348,18 @@ static ff_status create(ff_eval *e)
     FF_TRY(make_tables(e));
     const ff_device_comm *device = e->opts.backend->device_comm;
     if (device != NULL && device->comm != e->comm) device = NULL; /* it joins other ranks */
-    ff_resident_comm comm = {e->comm->size, e, agree, upper, begin, end, device, rows_of, sums_of};
+    ff_resident_comm comm = {.size = e->comm->size,
+                             .rank = e->comm->rank,
+                             .ctx = e,
+                             .whole = e->whole,
+                             .gather = gather,
+                             .agree = agree,
+                             .upper = upper,
+                             .begin = begin,
+                             .end = end,
+                             .device = device,
+                             .rows = rows_of,
+                             .sums = sums_of};
     return ops->create(e->opts.backend->impl, &e->res->m, &comm, &e->res->r);
 }
 
@@ -257,23 +376,47 @@ static ff_status take_counts(ff_eval *e)
     return FF_OK;
 }
 
+/* Trees and lists on the device of what is given. */
+static ff_status start(ff_eval *e, ff_resident_cloud *given)
+{
+    bool many = e->comm->size > 1;
+    int me = e->comm->rank;
+    for (int i = 0; i < e->n_cloud; i++)
+        given[i] = e->whole ? given_share(e, i) : many ? given_own(e, i) : given_home(e, i);
+    ff_status st = e->opts.backend->resident->start(e->res->r, given);
+    if (st == FF_OK) st = take_counts(e);
+    e->stats.dist.points = 0;
+    for (int i = 0; i < e->n_cloud; i++)
+        e->stats.dist.points += e->whole ? given[i].cut[me + 1] - given[i].cut[me] : given[i].n;
+    if (e->whole) e->stats.dist.peers = e->comm->size - 1;
+    return ff_agree(e->comm, st);
+}
+
+/* Work is counted where lists are kept: the first time that may tell that the shares are far from equal. */
+static ff_status start_whole(ff_eval *e, ff_resident_cloud *given)
+{
+    bool known = e->res->balanced, far = false;
+    FF_TRY(share_targets(e));
+    FF_TRY(start(e, given));
+    if (known) return FF_OK;
+    FF_TRY(balance(e, &far));
+    if (!far) return FF_OK;
+    FF_TRY(share_targets(e));
+    return start(e, given);
+}
+
 ff_status ff_eval_resident_start(ff_eval *e)
 {
     ff_status st = FF_OK;
-    const ff_resident_ops *ops = e->opts.backend->resident;
     ff_resident_cloud *given = NULL;
+    bool parts = e->comm->size > 1 && !e->whole;
     if (e->res == NULL) FF_TRY(ff_agree(e->comm, create(e)));
     FF_TRY(FF_NEW_ALL(e->comm, given, e->n_cloud + 1));
-    for (int i = 0; i < e->n_cloud && e->comm->size > 1; i++) {
+    for (int i = 0; i < e->n_cloud && parts; i++) {
         link_free(&e->res->link[i]);
         FF_GO(to_own(e, i, &e->res->link[i]));
     }
-    for (int i = 0; i < e->n_cloud; i++) given[i] = e->comm->size > 1 ? given_own(e, i) : given_home(e, i);
-    st = ops->start(e->res->r, given);
-    if (st == FF_OK) st = take_counts(e);
-    st = ff_agree(e->comm, st);
-    e->stats.dist.points = 0;
-    for (int i = 0; i < e->n_cloud; i++) e->stats.dist.points += given[i].n;
+    st = e->whole ? start_whole(e, given) : start(e, given);
 done:
     for (int i = 0; i < e->n_cloud; i++) { /* the inputs are with the backend now */
         cloud_link *l = &e->res->link[i];
@@ -286,16 +429,11 @@ done:
     return st;
 }
 
-static int64_t n_home(const ff_eval *e, int i)
-{
-    return i < e->n_src ? e->c->source[i].n : e->c->n_targets;
-}
-
 /* Shows target cloud i's rows of layer k, home order. */
 static ff_status show(ff_eval *e, int k, int i)
 {
     ff_status st = FF_OK;
-    bool final = k == e->c->model->config->n_comm, many = e->comm->size > 1;
+    bool final = k == e->c->model->config->n_comm, many = e->comm->size > 1 && !e->whole;
     int64_t n_comp = final ? e->res->m.n_out : e->n_dyn, n = n_home(e, i),
             n_given = many ? e->cloud[i]->n_own : n;
     float *given = NULL, *home = NULL;
@@ -303,7 +441,8 @@ static ff_status show(ff_eval *e, int k, int i)
     st = FF_NEW(given, n_given * n_comp + 1);
     if (st == FF_OK) st = FF_NEW(home, n * n_comp + 1);
     if (st == FF_OK) st = FF_NEW(rows, n * n_comp + 1);
-    if (st == FF_OK) st = e->opts.backend->resident->rows(e->res->r, k, i, given);
+    FF_GO(ff_agree(e->comm, st));
+    st = e->opts.backend->resident->rows(e->res->r, k, i, given);
     FF_GO(ff_agree(e->comm, st));
     if (many) FF_GO(ff_cloud_to_home(e->cloud[i], (size_t)n_comp * sizeof *home, given, home));
     for (int64_t a = 0; a < n * n_comp; a++) rows[a] = (double)(many ? home : given)[a];
@@ -341,10 +480,10 @@ static ff_status fields(ff_eval *e, double *out)
 {
     const ff_resident_ops *ops = e->opts.backend->resident;
     double *own = NULL;
-    if (e->comm->size == 1) return ops->fields(e->res->r, out);
+    if (e->comm->size == 1 || e->whole) return agree(e, ops->fields(e->res->r, out));
     const ff_cloud *cloud = e->cloud[e->target];
     FF_TRY(FF_NEW_ALL(e->comm, own, cloud->n_own * e->res->m.n_out + 1));
-    ff_status st = ff_agree(e->comm, ops->fields(e->res->r, own));
+    ff_status st = agree(e, ops->fields(e->res->r, own));
     if (st == FF_OK) st = ff_cloud_to_home(cloud, (size_t)e->res->m.n_out * sizeof *own, own, out);
     ff_free(own);
     return st;
@@ -370,7 +509,7 @@ ff_status ff_eval_resident_run(ff_eval *e, double *out)
     if (e->opts.keep) FF_GO(FF_NEW0_ALL(e->comm, e->kept, (n_comm + 1) * e->n_cloud + 1));
     for (int k = 0; k <= n_comm; k++) {
         st = ops->layer(e->res->r, k);
-        if (e->comm->size > 1 || st != FF_OK) FF_GO(ff_agree(e->comm, st));
+        if (e->comm->size > 1 || st != FF_OK) FF_GO(agree(e, st));
         for (int i = 0; i < e->n_cloud; i++) {
             if (k == n_comm ? i != e->target : i >= e->n_src) continue;
             if (e->opts.layer != NULL) FF_GO(show(e, k, i));
@@ -378,8 +517,9 @@ ff_status ff_eval_resident_run(ff_eval *e, double *out)
         }
     }
     FF_GO(fields(e, out));
-    if (e->comm->size > 1) FF_GO(ff_agree(e->comm, take_traffic(e)));
-    FF_GO(ff_agree(e->comm, e->res->counts.final_evals == 0 ? take_counts(e) : FF_OK));
+    if (e->comm->size > 1) FF_GO(agree(e, take_traffic(e)));
+    FF_GO(agree(e, e->res->counts.final_evals == 0 ? take_counts(e) : FF_OK));
+    if (e->whole) FF_GO(balance(e, &(bool){false}));
     e->stats.pairs = e->stats.dist.work;
     for (int k = 0; k <= n_comm; k++)
         e->stats.flop +=
@@ -417,5 +557,10 @@ void ff_eval_resident_free(ff_eval *e)
     ff_free(s->weight);
     ff_free(s->bias);
     ff_free(s->link);
+    ff_free(s->home);
+    ff_free(s->cut);
+    ff_free(s->share);
+    ff_free(s->old_share);
+    ff_free(s->work);
     FF_FREE(e->res);
 }

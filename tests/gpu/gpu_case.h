@@ -294,17 +294,19 @@ static inline void ref_pair(const gpu_case *c, const double *x_t, int64_t src, d
     }
 }
 
-/* sums of target t [n_comp] */
-static inline void ref_target(const gpu_case *c, int32_t t, double *sum)
+/* sums of target t [n_comp]; mass (may be NULL): sums of the magnitudes of what they add */
+static inline void ref_target(const gpu_case *c, int32_t t, double *sum, double *mass)
 {
     double *scratch = (double *)malloc(4096 * sizeof *scratch), value[512];
     for (int k = 0; k < c->n_comp; k++) sum[k] = 0.0;
+    for (int k = 0; k < c->n_comp && mass != NULL; k++) mass[k] = 0.0;
     for (int32_t g = c->seg_off[t]; g < c->seg_off[t + 1]; g++) {
         int32_t n = (g + 1 < c->seg_off[t + 1] ? c->seg_cum[g + 1] : c->n_pairs[t]) - c->seg_cum[g];
         for (int32_t i = 0; i < n; i++) {
             int64_t src = c->src[c->seg_src[g] + i];
             ref_pair(c, c->x_t + 4 * (int64_t)t, src, value, scratch);
             for (int k = 0; k < c->n_comp; k++) sum[k] += c->strength[src] * value[k];
+            for (int k = 0; k < c->n_comp && mass != NULL; k++) mass[k] += fabs(c->strength[src] * value[k]);
         }
     }
     free(scratch);

@@ -135,13 +135,20 @@ static void compare(ff_mt *t, ff_pair_backend *b, const ff_device_comm *nccl, co
 static void equal(ff_mt *t, ff_pair_backend *b, ff_nccl *n)
 {
     char what[64];
-    for (int k = 0; k < N_SHAPES; k++) {
-        (void)snprintf(what, sizeof what, "case %d", k);
-        compare(t, b, n != NULL ? ff_nccl_row(n) : NULL, &shapes[k], what);
+    int64_t budget = ff_cuda_backend_budget(b);
+    for (int whole = 0; whole < 2; whole++) {
+        const char *trees = whole ? "whole trees" : "parts of trees";
+        b->whole_bytes = whole ? INT64_MAX : 0;
+        ff_cuda_backend_set_budget(b, budget);
+        for (int k = 0; k < N_SHAPES; k++) {
+            (void)snprintf(what, sizeof what, "%s, case %d", trees, k);
+            compare(t, b, n != NULL ? ff_nccl_row(n) : NULL, &shapes[k], what);
+        }
+        (void)snprintf(what, sizeof what, "%s, case 0 in 160 MiB", trees);
+        ff_cuda_backend_set_budget(b, INT64_C(160)
+                                          << 20); /* lists in chunks, or all at once: results do not tell */
+        compare(t, b, n != NULL ? ff_nccl_row(n) : NULL, &shapes[0], what);
     }
-    ff_cuda_backend_set_budget(b, INT64_C(160)
-                                      << 20); /* lists in chunks, or all at once: results do not tell */
-    compare(t, b, n != NULL ? ff_nccl_row(n) : NULL, &shapes[0], "case 0 in 160 MiB");
 }
 
 static void refused(ff_mt *t, ff_pair_backend *b, ff_nccl *n)

@@ -124,7 +124,7 @@ static int run_case(const shape_row *row, uint64_t seed)
 #pragma omp parallel for schedule(dynamic)
     for (int t = 0; t < n_targets; t++) {
         pick[t] = t;
-        ref_target(&c, t, ref + (size_t)t * (size_t)c.n_comp);
+        ref_target(&c, t, ref + (size_t)t * (size_t)c.n_comp, NULL);
     }
     for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
         for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)

@@ -47,6 +47,40 @@ static int64_t best_of_all(const int64_t *work, int64_t n_blocks, int size)
     return best[size][n_blocks];
 }
 
+/* Work is a density over [0, 1): moved shares even it out, in a few steps where it is not even within runs. */
+static void shares_follow_work(void **state)
+{
+    (void)state;
+    enum { SIZE = 5, N = 100000, STEPS = 6 };
+    double share[SIZE + 1], next[SIZE + 1];
+    int64_t cut[SIZE + 1], work[SIZE] = {0, 0, 0, 0, 0}, most = 0;
+    for (int r = 0; r <= SIZE; r++) share[r] = (double)r / SIZE;
+    ff_cut_share(SIZE, work, share, next);
+    for (int r = 0; r <= SIZE; r++) assert_true(next[r] == share[r]); /* nothing counted */
+    for (int step = 0; step <= STEPS; step++) {
+        ff_cut_by_share(N, 1, SIZE, share, cut);
+        assert_true(cut[0] == 0 && cut[SIZE] == N);
+        most = 0;
+        for (int r = 0; r < SIZE; r++) { /* density 1 + 8 x^3: the integral is x + 2 x^4 */
+            double a = (double)cut[r] / N, b = (double)cut[r + 1] / N;
+            assert_true(cut[r] <= cut[r + 1] && ff_topo_border(N, 1, cut[r]) == cut[r]);
+            work[r] = (int64_t)(1e9 * (b - a + 2 * (b * b * b * b - a * a * a * a)));
+            if (work[r] > most) most = work[r];
+        }
+        ff_cut_share(SIZE, work, share, next);
+        memcpy(share, next, sizeof share);
+    }
+    printf("imbalance after %d steps %.2f %%\n", STEPS, 100 * ((double)most / 6e8 - 1));
+    assert_true((double)most < 1.01 * 6e8); /* blocks of 32 of 20,000 points and a density that varies by 9 */
+    /* one rank has it all, another cloud is empty */
+    memcpy(work, (int64_t[SIZE]){0, 0, 7, 0, 0}, sizeof work);
+    for (int r = 0; r <= SIZE; r++) share[r] = (double)r / SIZE;
+    ff_cut_share(SIZE, work, share, next);
+    for (int r = 1; r < SIZE; r++) assert_true(next[r] > 0.4 && next[r] < 0.6 && next[r] > next[r - 1]);
+    ff_cut_by_share(0, 1, SIZE, next, cut);
+    for (int r = 0; r <= SIZE; r++) assert_int_equal(cut[r], 0);
+}
+
 static void largest_work_is_the_least_possible(void **state)
 {
     (void)state;
@@ -159,6 +193,7 @@ static void count_cut_covers_any_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_follow_work),
         cmocka_unit_test(largest_work_is_the_least_possible),
         cmocka_unit_test(cut_is_at_the_nearest_border),
         cmocka_unit_test(no_work_means_points),

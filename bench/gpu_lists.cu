@@ -1,5 +1,5 @@
 /* Trees and pair lists of one plan on the GPU: an ellipsoid's surface as target and source, one point a leaf.
- *   gpu_plan [points [theta]]      default: 81920 and 1000000 points, theta 1 */
+ *   gpu_lists [points [theta]]      default: 81920 and 1000000 points, theta 1 */
 extern "C" {
 #include "ff_cuda_tree.h"
 #include "ff_mem.h"
