@@ -63,6 +63,11 @@ ADJ_FN float adj_sigmoid2(int prec, float z)
     return prec == FF_ADJ_F32 ? 1.0f / (1.0f + exp2f(-z)) : rcp_fast(1.0f + ex2_fast(-z));
 }
 
+ADJ_FN float adj_divide(int prec, float a, float b)
+{
+    return prec == FF_ADJ_F32 ? a / b : __fdividef(a, b);
+}
+
 ADJ_FN void adj_sum_rows(float *v)
 {
 #pragma unroll

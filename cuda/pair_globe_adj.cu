@@ -1,10 +1,10 @@
 /* pair_globe_adj, adj_weights, adj_rows: the adjoint of GLOBE pair sums at the sources' owner
  * Work    pair_globe_adj: a block takes a tile of 16 mt wr pairs (groups of 16 of one source), evaluates them again and
  *         walks backward (src/kernel/ff_adj_tile.h, the text that the host's test runs, too); activations, SiLU' and
- *         cotangents of the layers go to the chunk. adj_weights: a block sums 64 x 64 entries of one layer's weight
+ *         cotangents of the layers go to the chunk. adj_weights: a block sums 64 x 64 or 128 x 128 entries of one layer's weight
  *         gradient over the pairs of one list block (up to 2048 pairs of one unit). adj_rows: sums of a source
- * Launch  a chunk of whole list blocks at a time. grid tiles, block 32 wr wc <= 256, shared memory as planned
- *         (ff_adj_plan); grid (squares, list blocks), block 128, 36 KiB; a thread a source and column
+ * Launch  a chunk of whole list blocks at a time. grid tiles, block 32 wr wc <= 512, shared memory as planned
+ *         (ff_adj_plan); grid (squares, list blocks), block 128 or 256, 36 or 68 KiB; a thread a source and column
  * Shapes  ff_adj_args; chunk [groups][16 / kpw][row_words] u32, group_rows [groups][row_len] f32
  * Order   a group's 16 pairs by lane order, a source's groups in list order in double; weight gradients: the block's
  *         pairs in order in float32, rounded once to the words of ff_sums.h, integer atomics: no result depends on the
@@ -28,46 +28,48 @@ static_assert((int)FF_ADJ_F32 == FF_CUDA_F32 && (int)FF_ADJ_TF32 == FF_CUDA_TF32
                   (int)FF_ADJ_BF16 == FF_CUDA_BF16,
               "one numbering of precisions");
 
-enum { REDUCE_THREADS = 256, CHUNK_BYTES = 96 << 20, MOST_BLOCKS = 65535 };
+enum { REDUCE_THREADS = 256, CHUNK_BYTES = 512 << 20, MOST_BLOCKS = 65535 };
 
 template <int PREC, int MT>
-static __global__ void __launch_bounds__(256, MT <= 2 ? 2 : 1)
+static __global__ void __launch_bounds__(MT == 8 || (MT == 4 && PREC == FF_ADJ_F32) ? 256 : 512, 1)
     pair_globe_adj(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io)
 {
     extern __shared__ __align__(16) char shared_adj[];
     adj_tile(&c, &io, shared_adj, (int64_t)blockIdx.x, PREC, MT);
 }
 
-template <int PREC>
-static __global__ void __launch_bounds__(ADJ_GRAD_THREADS)
+template <int PREC, int SIDE>
+static __global__ void __launch_bounds__(ADJ_GRAD_THREADS(SIDE), SIDE == 64 ? 4 : 2)
     adj_weights(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
-                const int64_t *block_off)
+                const int64_t *block_off, const int32_t *block_part)
 {
-    __shared__ __align__(16) uint32_t a[2][ADJ_SLAB * ADJ_PITCH], b[2][ADJ_SLAB * ADJ_PITCH];
-    constexpr int per = FF_ADJ_GROUP / (PREC == FF_ADJ_BF16 ? 2 : 1);
+    extern __shared__ __align__(16) char shared_adj[];
+    constexpr int slab = ADJ_SLAB * ADJ_PITCH(SIDE), per = FF_ADJ_GROUP / (PREC == FF_ADJ_BF16 ? 2 : 1);
+    uint32_t *a = (uint32_t *)shared_adj, *b = a + 2 * slab;
     adj_square q = adj_square_of(&c, (int)blockIdx.x);
     int64_t row = (block_off[blockIdx.y] - io.group_begin) * per,
             end = (block_off[blockIdx.y + 1] - io.group_begin) * per;
     int tid = (int)threadIdx.x, warp = tid / 32, slot = 0;
     adj_acc acc[1];
 #pragma unroll
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < SIDE / 16; i++)
 #pragma unroll
         for (int j = 0; j < FF_ADJ_COLS; j++)
 #pragma unroll
             for (int k = 0; k < 4; k++) acc[0][i][j][k] = 0.0f;
-    adj_stage(&c, io.chunk, q, row, end, a[0], b[0], tid);
+    adj_stage(&c, io.chunk, q, SIDE, row, end, a, b, tid);
     cp_async_commit();
     for (; row < end; row += ADJ_SLAB, slot ^= 1) {
         if (row + ADJ_SLAB < end)
-            adj_stage(&c, io.chunk, q, row + ADJ_SLAB, end, a[slot ^ 1], b[slot ^ 1], tid);
+            adj_stage(&c, io.chunk, q, SIDE, row + ADJ_SLAB, end, a + (slot ^ 1) * slab,
+                      b + (slot ^ 1) * slab, tid);
         cp_async_commit();
         cp_async_wait<1>();
         __syncthreads();
-        adj_slab(PREC, acc, a[slot], b[slot], warp);
+        adj_slab(&c, PREC, SIDE, q, acc, a + slot * slab, b + slot * slab, warp);
         __syncthreads(); /* all have read the slab that is overwritten next */
     }
-    adj_square_add(&c, &io, q, acc, warp);
+    adj_square_add(&c, io.grad + 2 * c.grad_len * block_part[blockIdx.y], io.bad, SIDE, q, acc, warp);
 }
 
 static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
@@ -91,7 +93,8 @@ struct ff_adj_job {
     int32_t *first_slot, *last_slot; /* [n_block], host */
     double *x_s, *x_t;               /* device, and so on */
     int64_t *group_off, *block_off;
-    int32_t *group_slot, *target;
+    int32_t *group_slot, *target, *block_part;
+    int64_t n_part;
 };
 
 static void adj_job_destroy(void *impl, ff_adj_job **jp)
@@ -99,7 +102,8 @@ static void adj_job_destroy(void *impl, ff_adj_job **jp)
     ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
     ff_adj_job *j = *jp;
     if (j == NULL) return;
-    const void *device[] = {j->x_s, j->x_t, j->group_off, j->block_off, j->group_slot, j->target};
+    const void *device[] = {j->x_s,        j->x_t,    j->group_off, j->block_off,
+                            j->group_slot, j->target, j->block_part};
     for (size_t k = 0; k < sizeof device / sizeof *device; k++) ff_cuda_free(pool, device[k]);
     ff_free(j->host_off);
     ff_free(j->first_slot);
@@ -127,6 +131,7 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     j->n_slot = l->n_slot;
     j->n_target = l->n_target;
     j->n_block = l->n_block;
+    j->n_part = l->n_part;
     j->host_off = (int64_t *)ff_mem_alloc(blocks + 1, sizeof *j->host_off);
     j->first_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->first_slot);
     j->last_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->last_slot);
@@ -140,6 +145,7 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     FF_GO(upload(pool, &j->x_t, l->x_t, 4 * (size_t)l->n_target * sizeof(double)));
     FF_GO(upload(pool, &j->group_off, l->group_off, ((size_t)l->n_slot + 1) * sizeof(int64_t)));
     FF_GO(upload(pool, &j->block_off, l->block_off, (blocks + 1) * sizeof(int64_t)));
+    FF_GO(upload(pool, &j->block_part, l->block_part, blocks * sizeof(int32_t)));
     FF_GO(upload(pool, &j->group_slot, l->group_slot, (size_t)l->n_group * sizeof(int32_t)));
     FF_GO(upload(pool, &j->target, l->target, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t)));
     *out = j;
@@ -222,39 +228,55 @@ static cudaError_t tiles(const ff_adj_cfg *c, const adj_io *io, int *resident, c
                                     : tiles_mt<FF_ADJ_F32>(c, io, resident, s);
 }
 
-static cudaError_t weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off, int64_t n,
-                           cudaStream_t s)
+template <int PREC, int SIDE>
+static cudaError_t start_weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off,
+                                 const int32_t *block_part, dim3 grid, cudaStream_t s)
 {
-    int squares = 0;
-    for (int l = 0; l <= c->n_hidden; l++) { /* as adj_squares() counts */
-        int m = 8 * c->layer[l].tiles, k = 8 * c->layer[l].tiles_t + (l > 0 ? 8 : 0);
-        squares += (m + ADJ_SIDE - 1) / ADJ_SIDE * ((k + ADJ_SIDE - 1) / ADJ_SIDE);
-    }
-    dim3 grid((unsigned)squares, (unsigned)n);
-    if (c->prec == FF_ADJ_BF16)
-        adj_weights<FF_ADJ_BF16><<<grid, ADJ_GRAD_THREADS, 0, s>>>(*c, *io, block_off);
-    else if (c->prec == FF_ADJ_TF32)
-        adj_weights<FF_ADJ_TF32><<<grid, ADJ_GRAD_THREADS, 0, s>>>(*c, *io, block_off);
-    else
-        adj_weights<FF_ADJ_F32><<<grid, ADJ_GRAD_THREADS, 0, s>>>(*c, *io, block_off);
+    constexpr int shared = 4 * ADJ_SLAB * ADJ_PITCH(SIDE) * 4;
+    cudaError_t e =
+        cudaFuncSetAttribute(adj_weights<PREC, SIDE>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (e != cudaSuccess) return e;
+    adj_weights<PREC, SIDE><<<grid, ADJ_GRAD_THREADS(SIDE), shared, s>>>(*c, *io, block_off, block_part);
     return cudaGetLastError();
 }
 
-/* Groups of a chunk: what stays in the L2 cache or near it, but every multiprocessor gets a tile. */
+template <int PREC>
+static cudaError_t weights_side(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off,
+                                const int32_t *block_part, dim3 grid, cudaStream_t s)
+{
+    return c->side == 64 ? start_weights<PREC, 64>(c, io, block_off, block_part, grid, s)
+                         : start_weights<PREC, 128>(c, io, block_off, block_part, grid, s);
+}
+
+static cudaError_t weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off,
+                           const int32_t *block_part, int64_t n, cudaStream_t s)
+{
+    int squares = 0;
+    for (int l = 0; l <= c->n_hidden; l++) { /* as adj_squares() counts */
+        int m = 8 * c->layer[l].tiles, k = 8 * c->layer[l].tiles_t;
+        squares += (m + c->side - 1) / c->side * ((k + c->side - 1) / c->side);
+    }
+    dim3 grid((unsigned)squares, (unsigned)n);
+    return c->prec == FF_ADJ_BF16   ? weights_side<FF_ADJ_BF16>(c, io, block_off, block_part, grid, s)
+           : c->prec == FF_ADJ_TF32 ? weights_side<FF_ADJ_TF32>(c, io, block_off, block_part, grid, s)
+                                    : weights_side<FF_ADJ_F32>(c, io, block_off, block_part, grid, s);
+}
+
+/* Groups of a chunk: whole waves of tiles, as many as CHUNK_BYTES hold. */
 static ff_status chunk_groups(const ff_adj_cfg *c, int64_t *groups)
 {
     ff_status st = FF_OK;
     int device = 0, sms = 0, resident = 0;
-    int64_t bytes = (int64_t)(FF_ADJ_GROUP / c->kpw) * c->row_words * 4 + (int64_t)c->row_len * 4;
+    int64_t bytes = (int64_t)(FF_ADJ_GROUP / c->kpw) * c->row_words * 4 + (int64_t)c->row_len * 4, wave;
     FF_CU(cudaGetDevice(&device));
     FF_CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
     FF_CU(tiles(c, NULL, &resident, NULL));
     if (resident < 1)
         return ff_fail(FF_E_INTERNAL, "pair adjoint: no block of %d threads and %d bytes is resident",
                        c->threads, c->smem);
-    *groups = CHUNK_BYTES / bytes;
-    if (*groups < (int64_t)sms * resident * (c->rows / FF_ADJ_GROUP))
-        *groups = (int64_t)sms * resident * (c->rows / FF_ADJ_GROUP);
+    wave = (int64_t)sms * resident * (c->rows / FF_ADJ_GROUP);
+    *groups = CHUNK_BYTES / bytes / wave * wave;
+    if (*groups < wave) *groups = wave;
     if (*groups < FF_ADJ_BLOCK) *groups = FF_ADJ_BLOCK;
 done:
     return st;
@@ -273,7 +295,7 @@ static ff_status run_chunks(ff_cuda_impl *impl, const ff_adj_job *j, const ff_ad
         io->group_begin = j->host_off[b0];
         io->group_end = j->host_off[b1];
         FF_CU(tiles(c, io, NULL, s));
-        FF_CU(weights(c, io, j->block_off + b0, b1 - b0, s));
+        FF_CU(weights(c, io, j->block_off + b0, j->block_part + b0, b1 - b0, s));
         adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
                    s>>>(*c, *io, j->group_off, slot, n, rows);
         FF_CU(cudaGetLastError());
@@ -303,7 +325,7 @@ static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net,
                                     words * 4,
                                     (size_t)most * (size_t)c->row_len * 4,
                                     n * (size_t)c->row_len * 8,
-                                    (size_t)c->grad_len * 16,
+                                    (size_t)(j->n_part * c->grad_len) * 16,
                                     a->target != NULL ? (size_t)(j->n_target * c->dim) * 16 : 0,
                                     sizeof bad};
     for (int k = 0; k < N_BLOCKS; k++) FF_GO(ff_cuda_alloc(cu->pool, bytes[k], &d[k]));

@@ -192,8 +192,8 @@ static double adj_error(const double *a, const double *ref, int64_t n, int64_t s
 
 /* Worst of all parts: matrices and biases layer by layer, records' h0, vectors, strength, positions, length. Prints them
  * where they miss tol. rows and words as in ff_adj_args. */
-static double adj_case_error(const adj_case *q, const double *rows, const int64_t *grad,
-                             const int64_t *target, double tol)
+static inline double adj_case_error(const adj_case *q, const double *rows, const int64_t *grad,
+                                    const int64_t *target, double tol)
 {
     double worst = 0, *g = ff_mem_alloc((size_t)q->v.grad_len, sizeof *g);
     int64_t n_t = q->lists->n_target * q->f.s.dim, len = ff_adj_row_len(&q->v), at[6] = {0}, part[6];

@@ -24,18 +24,22 @@ struct ff_adj_net {
 };
 
 /* One square of the weight gradients over a block, as the kernel adj_weights does it. */
-static inline void ab_square(const ff_adj_cfg *c, const adj_io *io, adj_square q, int64_t begin, int64_t end)
+static inline void ab_square(const ff_adj_cfg *c, const adj_io *io, adj_square q, int64_t begin, int64_t end,
+                             int64_t part)
 {
-    uint32_t a[ADJ_SLAB * ADJ_PITCH], b[ADJ_SLAB * ADJ_PITCH];
-    adj_acc acc[4][ADJ_LANES];
+    uint32_t a[ADJ_SLAB * ADJ_PITCH(ADJ_SIDE_MAX)], b[ADJ_SLAB * ADJ_PITCH(ADJ_SIDE_MAX)];
+    adj_acc acc[8][ADJ_LANES];
+    int threads = ADJ_GRAD_THREADS(c->side);
     int64_t per = FF_ADJ_GROUP / c->kpw, row = (begin - io->group_begin) * per,
             last = (end - io->group_begin) * per;
     memset(acc, 0, sizeof acc);
     for (; row < last; row += ADJ_SLAB) {
-        for (int t = 0; t < ADJ_GRAD_THREADS; t++) adj_stage(c, io->chunk, q, row, last, a, b, t);
-        for (int warp = 0; warp < 4; warp++) adj_slab(c->prec, acc[warp], a, b, warp);
+        for (int t = 0; t < threads; t++) adj_stage(c, io->chunk, q, c->side, row, last, a, b, t);
+        for (int warp = 0; warp < threads / 32; warp++)
+            adj_slab(c, c->prec, c->side, q, acc[warp], a, b, warp);
     }
-    for (int warp = 0; warp < 4; warp++) adj_square_add(c, io, q, acc[warp], warp);
+    for (int warp = 0; warp < threads / 32; warp++)
+        adj_square_add(c, io->grad + 2 * c->grad_len * part, io->bad, c->side, q, acc[warp], warp);
 }
 
 /* All chunks of n_blocks blocks; io without lists, groups and chunk. Buffers hold NaN first: what is read unwritten
@@ -65,7 +69,7 @@ static inline ff_status ab_chunks(const ff_adj_lists *l, const ff_adj_cfg *c, in
         }
         for (int64_t b = b0; b < b1; b++)
             for (int k = 0; k < adj_all_squares(c); k++)
-                ab_square(c, io, adj_square_of(c, k), l->block_off[b], l->block_off[b + 1]);
+                ab_square(c, io, adj_square_of(c, k), l->block_off[b], l->block_off[b + 1], l->block_part[b]);
         for (int64_t s = 0; s < l->n_slot; s++)
             for (int k = 0; k < c->row_len; k++) adj_reduce(c, io, l->group_off, s, k, rows);
     }
@@ -83,6 +87,8 @@ static inline ff_status ab_job_create(void *impl, const ff_adj_lists *l, ff_adj_
     (void)impl;
     *out = NULL;
     FF_TRY(ff_adj_lists_join(0, NULL, one, 1, &copy));
+    memcpy(copy->block_part, l->block_part, (size_t)l->n_block * sizeof *l->block_part);
+    copy->n_part = l->n_part;
     if (FF_NEW0(*out, 1) != FF_OK) {
         ff_adj_lists_destroy(&copy);
         return FF_E_MEM;
@@ -134,7 +140,7 @@ static inline ff_status ab_run(void *impl, const ff_adj_job *job, const ff_adj_n
                  .bad = &bad};
     (void)impl;
     memset(a->rows, 0, (size_t)(job->lists->n_slot * net->c.row_len) * sizeof *a->rows);
-    memset(a->grad, 0, (size_t)(2 * net->c.grad_len) * sizeof *a->grad);
+    memset(a->grad, 0, (size_t)(2 * job->lists->n_part * net->c.grad_len) * sizeof *a->grad);
     ff_status st = ab_chunks(job->lists, &net->c, AB_CHUNK, &io, a->rows);
     a->bad = bad != 0;
     return st;

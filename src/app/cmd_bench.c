@@ -217,6 +217,7 @@ static ff_status bench_globe(ff_app *app)
     bench_sums sums = {0};
     bench_phases phases = {.n = 0};
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    if (train) ff_app_keep_pages();
     opts.backend = app->backend;
     opts.device_only = true;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;

@@ -273,6 +273,7 @@ static ff_status run(train *t)
 ff_status cmd_train(ff_app *app)
 {
     train t = {.app = app};
+    ff_app_keep_pages();
     ff_status st = run(&t);
     for (int64_t i = 0; i < t.n_train; i++) ff_free(t.train_file[i]);
     for (int64_t i = 0; i < t.n_valid; i++) ff_free(t.valid_file[i]);

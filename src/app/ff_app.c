@@ -13,6 +13,8 @@
 #endif
 
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <omp.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -356,4 +358,13 @@ int ff_app_main(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, ch
         }
     }
     return ff_exit_code(st);
+}
+
+void ff_app_keep_pages(void)
+{
+#ifdef __GLIBC__
+    (void)mallopt(M_MMAP_MAX, 0);
+    (void)mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    (void)mallopt(M_TOP_PAD, 64 << 20);
+#endif
 }

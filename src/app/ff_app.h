@@ -74,4 +74,8 @@ ff_status ff_app_time_left(const ff_app *app);
 /* plan.theta, plan.leaf_size, plan.expand_far: what the user said, else what is passed in. */
 void ff_app_plan_options(const ff_app *app, double *theta, int *leaf_size, bool *expand_far);
 
+/* Freed memory stays with the process: a training step takes the same blocks again and again, and fresh pages cost more than
+ * what is done with them. Local */
+void ff_app_keep_pages(void);
+
 #endif

@@ -113,17 +113,35 @@ static bool carry_range(ff_sums *s, int64_t from, int64_t to)
     return good;
 }
 
+/* Whether all n are zero of either sign. */
+static bool all_zero(int64_t n, const float *f32, const double *f64)
+{
+    int some = 0;
+    if (f32 != NULL)
+        for (int64_t i = 0; i < n; i++) some |= f32[i] != 0;
+    else
+        for (int64_t i = 0; i < n; i++) some |= f64[i] != 0;
+    return some == 0;
+}
+
+/* Runs of zeros are passed over: many terms touch a part of the entries only. */
 static void add_in_stripe(ff_sums *s, int64_t k, int64_t from, int64_t n, const float *f32, const double *f64)
 {
+    enum { RUN = 64 };
     stripe *p = &s->stripe[k];
-    int64_t *hi = s->hi + from, *lo = s->lo + from;
     int bad = 0;
     omp_set_lock(&p->lock);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t a, b;
-        bad |= !split(f32 != NULL ? (double)f32[i] : f64[i], &a, &b);
-        hi[i] += a;
-        lo[i] += b;
+    for (int64_t r = 0; r < n; r += RUN) {
+        int64_t m = n - r < RUN ? n - r : RUN, *hi = s->hi + from + r, *lo = s->lo + from + r;
+        const float *x = f32 != NULL ? f32 + r : NULL;
+        const double *y = f64 != NULL ? f64 + r : NULL;
+        if (all_zero(m, x, y)) continue;
+        for (int64_t i = 0; i < m; i++) {
+            int64_t a, b;
+            bad |= !split(x != NULL ? (double)x[i] : y[i], &a, &b);
+            hi[i] += a;
+            lo[i] += b;
+        }
     }
     if (bad == 0 && ++p->n_added >= CARRY_AFTER) {
         int64_t end = (k + 1) * STRIPE < s->n ? (k + 1) * STRIPE : s->n;
@@ -196,6 +214,7 @@ ff_status ff_sums_allreduce(ff_comm *comm, ff_sums *s)
     enum { WORDS = 3 };
     int64_t *w = NULL;
     if (!carry_range(s, 0, s->n)) ff_sums_set_bad(s);
+    if (comm->size == 1) return FF_OK;
     FF_TRY(FF_NEW_ALL(comm, w, WORDS * s->n + 1));
     for (int64_t i = 0; i < s->n; i++) {
         w[WORDS * i] = s->hi[i] & 0xffffffff;

@@ -3,6 +3,7 @@
 #include "ff_log.h"
 #include "ff_mem.h"
 
+#include <omp.h>
 #include <string.h>
 #include <time.h>
 
@@ -35,8 +36,10 @@ static int find(const char *name, bool add)
     return n_phases++;
 }
 
+/* Inside a parallel region nothing is counted: samples of several threads would stop each other's phases. */
 void ff_phase_begin(const char *name)
 {
+    if (omp_in_parallel()) return;
     ff_phase_end();
     current = find(name, true);
     t_begin_s = ff_now_s();
@@ -44,12 +47,14 @@ void ff_phase_begin(const char *name)
 
 void ff_phase_end(void)
 {
+    if (omp_in_parallel()) return;
     if (current >= 0) phases[current].t_s += ff_now_s() - t_begin_s;
     current = -1;
 }
 
 void ff_phase_count(const char *name, const char *unit, double n_units, double bytes)
 {
+    if (omp_in_parallel()) return;
     int i = find(name, true);
     if (i < 0) return;
     (void)snprintf(phases[i].unit, sizeof phases[i].unit, "%s", unit);

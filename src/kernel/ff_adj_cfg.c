@@ -109,14 +109,17 @@ static int64_t plan_shared(ff_adj_cfg *c)
     return at;
 }
 
-/* The most pairs a tile that fit, then the most warps: a tile reads all weights from the L2 cache once. */
+/* The most pairs a tile that fit, then the most warps: a tile reads all weights from the L2 cache once for each of its row
+ * groups. Wide networks take 16 warps a multiprocessor, but in float32, whose split operands need the registers. */
 static bool plan_tile(ff_adj_cfg *c, int limit)
 {
-    int widest = 0;
+    int widest = 0, warps;
     for (int l = 0; l < c->n_hidden; l++) widest = most(widest, c->layer[l].tiles);
     c->wc = widest <= 4 ? 1 : widest <= 8 ? 2 : widest <= 16 ? 4 : 8;
+    c->side = widest <= 8 ? 64 : ADJ_SIDE_MAX;
+    warps = c->wc == 8 && c->prec != FF_ADJ_F32 ? 16 : 8;
     for (int rows = 128; rows >= 16; rows /= 2)
-        for (c->wr = 8 / c->wc; c->wr >= 1; c->wr /= 2) {
+        for (c->wr = warps / c->wc; c->wr >= 1; c->wr /= 2) {
             c->mt = rows / (16 * c->wr);
             c->rows = rows;
             c->threads = 32 * c->wr * c->wc;
@@ -202,6 +205,7 @@ void ff_adj_pack(const ff_adj_view *v, const ff_adj_cfg *c, uint32_t *image, flo
 {
     for (int l = 0; l <= c->n_hidden; l++) {
         int n_in = v->layer[l].n_in, n_out = v->layer[l].n_out;
+#pragma omp parallel for schedule(static, 16) /* two neighbours share a word */
         for (int o = 0; o < n_out; o++) {
             for (int k = 0; k < n_in; k++) {
                 float w = v->layer[l].w[((size_t)(o / 8) * (size_t)n_in + (size_t)k) * 8 + (size_t)(o % 8)];

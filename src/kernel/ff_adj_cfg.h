@@ -30,9 +30,11 @@ enum {
     FF_ADJ_PART = 10, /* scale; r^ (3); cotangents of m, g, unit (3); m(r) */
 };
 
-/* Of a launch: most 16-row tiles of a warp; rows of a slab of the weight gradients, side of a square of them, row of a
- * square in shared memory, threads. */
-enum { ADJ_MT = 8, ADJ_SLAB = 32, ADJ_SIDE = 64, ADJ_PITCH = ADJ_SIDE + 8, ADJ_GRAD_THREADS = 128 };
+/* Of a launch: most 16-row tiles of a warp; weight gradients: rows of a slab, side of the largest square, words between
+ * the rows of a square of side n in shared memory, its threads (warps of n / 2 outputs x 32 inputs). */
+enum { ADJ_MT = 8, ADJ_SLAB = 32, ADJ_SIDE_MAX = 128 };
+#define ADJ_PITCH(n)        ((n) + 8)
+#define ADJ_GRAD_THREADS(n) (2 * (n))
 
 /* Accumulators of a warp, one entry a lane: [16-row tile][8-column tile][4]. */
 typedef float adj_acc[ADJ_MT][FF_ADJ_COLS][4];
@@ -42,6 +44,7 @@ typedef uint16_t __attribute__((may_alias)) adj_half; /* one bf16 of a word */
 typedef struct ff_adj_cfg {
     int prec, kpw;                 /* pairs or units of a word */
     int mt, wr, wc, rows, threads; /* 16-row tiles of a warp; row groups, warps of one; pairs of a tile */
+    int side;                      /* of a square of weight gradients: 64 or 128 */
     int dim, n_hidden, n_vec, n_harm, n_feat, n_comp, mlp;
     int n_vf, n_sf;                      /* vector and scalar fields */
     int off_m, off_g, off_unit, rec_len; /* record */

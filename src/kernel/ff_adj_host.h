@@ -80,6 +80,13 @@ ADJ_FN float adj_sigmoid2(int prec, float z)
     return 1.0f / (1.0f + exp2f(-z));
 }
 
+/* a / b; below float32 b may be beyond 2^126, where the device's is 0. */
+ADJ_FN float adj_divide(int prec, float a, float b)
+{
+    (void)prec;
+    return a / b;
+}
+
 /* v [lane] becomes the sum over the 8 lanes of the same lane % 4. */
 ADJ_FN void adj_sum_rows(float *v)
 {

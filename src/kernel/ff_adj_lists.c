@@ -23,6 +23,7 @@ void ff_adj_lists_destroy(ff_adj_lists **lp)
     ff_free(l->group_slot);
     ff_free(l->target);
     ff_free(l->block_off);
+    ff_free(l->block_part);
     FF_FREE(*lp);
 }
 
@@ -45,6 +46,7 @@ ff_status ff_adj_builder_create(ff_adj_builder **out)
     FF_GO(ff_mem_reserve(&b->l->group_off, &b->cap_off, 1, sizeof *b->l->group_off));
     FF_GO(ff_mem_reserve(&b->l->block_off, &b->cap_block, 1, sizeof *b->l->block_off));
     b->l->group_off[0] = b->l->block_off[0] = 0;
+    b->l->n_part = 1;
     *out = b;
     b = NULL;
 done:
@@ -105,6 +107,7 @@ ff_status ff_adj_builder_pairs(ff_adj_builder *b, int64_t n_slots, int64_t n, co
 
 ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out)
 {
+    FF_TRY(FF_NEW0((*b)->l->block_part, (*b)->l->n_block + 1));
     *out = (*b)->l;
     (*b)->l = NULL;
     ff_adj_builder_destroy(b);
@@ -158,6 +161,8 @@ ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj
     FF_GO(FF_NEW(l->group_slot, at[n].group + 1));
     FF_GO(FF_NEW(l->target, G * at[n].group + 1));
     FF_GO(FF_NEW0(l->block_off, at[n].block + 1));
+    FF_GO(FF_NEW0(l->block_part, at[n].block + 1));
+    l->n_part = 1;
     l->n_slot = at[n].slot;
     l->n_target = at[n].target;
     l->n_group = at[n].group;
@@ -172,4 +177,12 @@ done:
     ff_free(at);
     ff_adj_lists_destroy(&l);
     return st;
+}
+
+void ff_adj_lists_part(ff_adj_lists *l, const ff_adj_lists *const *part, int64_t n)
+{
+    int64_t b = 0;
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t q = 0; q < part[k]->n_block; q++) l->block_part[b++] = (int32_t)k;
+    l->n_part = n;
 }

@@ -26,7 +26,7 @@ typedef struct adj_io {
     uint32_t *chunk;       /* [groups of the chunk][16 / kpw][row_words] */
     float *group_rows;     /* [groups of the chunk][row_len] */
     int64_t *target_words; /* or NULL */
-    int64_t *grad;         /* [grad_len][2] words */
+    int64_t *grad;         /* [parts][grad_len][2] words */
     int *bad;
 } adj_io;
 
@@ -382,11 +382,11 @@ ADJ_FN void adj_forward(const ff_adj_cfg *c, const adj_io *io, const adj_mem *s,
 }
 
 /* Coefficient from the network's outputs (float32 rows), and the outputs' cotangents from the coefficient's. */
-ADJ_FN float adj_coefficient(const ff_adj_cfg *c, const uint32_t *raw, int coef)
+ADJ_FN float adj_coefficient(const ff_adj_cfg *c, int prec, const uint32_t *raw, int coef)
 {
     if (c->mlp) return tanhf(adj_float(raw[coef]));
     float a = adj_float(raw[2 * coef]), d = adj_float(raw[2 * coef + 1]);
-    return a * fabsf(a) / (1.0f + d * d + c->beta * (a * a));
+    return adj_divide(prec, a * fabsf(a), 1.0f + d * d + c->beta * (a * a));
 }
 ADJ_FN void adj_coefficient_bar(const ff_adj_cfg *c, int prec, const uint32_t *raw, uint32_t *raw_bar,
                                 int coef, float y, float y_bar)
@@ -396,7 +396,7 @@ ADJ_FN void adj_coefficient_bar(const ff_adj_cfg *c, int prec, const uint32_t *r
         return;
     }
     float a = adj_float(raw[2 * coef]), d = adj_float(raw[2 * coef + 1]);
-    float t = 2.0f * y_bar / (1.0f + d * d + c->beta * (a * a));
+    float t = adj_divide(prec, 2.0f * y_bar, 1.0f + d * d + c->beta * (a * a));
     adj_put2(prec, raw_bar, 2 * coef, t * (fabsf(a) - c->beta * a * y), -t * y * d);
 }
 
@@ -417,7 +417,7 @@ ADJ_FN void adj_outputs(const ff_adj_cfg *c, const adj_io *io, const adj_mem *s,
             apart = g * adj_unit(c, s, rec, k, p, u);
         }
         for (int f = 0; f < c->n_sf && k == c->n_vec; f++) {
-            float y = adj_coefficient(c, raw, c->sf_coef[f]),
+            float y = adj_coefficient(c, prec, raw, c->sf_coef[f]),
                   o = adj_row(c, s, FF_ADJ_OUT + c->sf_comp[f])[p];
             t = fmaf(y, o, t);
             adj_coefficient_bar(c, prec, raw, raw_bar, c->sf_coef[f], y, scale * o);
@@ -430,11 +430,11 @@ ADJ_FN void adj_outputs(const ff_adj_cfg *c, const adj_io *io, const adj_mem *s,
                 across_bar = fmaf(o[d], g * u[d], across_bar);
             }
             if (k == c->n_vec) {
-                along = adj_coefficient(c, raw, c->vf_coef[f]);
+                along = adj_coefficient(c, prec, raw, c->vf_coef[f]);
                 adj_coefficient_bar(c, prec, raw, raw_bar, c->vf_coef[f], along, scale * along_bar);
             } else {
                 int at = c->vf_coef[f] + 1 + 2 * k;
-                float y1 = adj_coefficient(c, raw, at), y2 = adj_coefficient(c, raw, at + 1);
+                float y1 = adj_coefficient(c, prec, raw, at), y2 = adj_coefficient(c, prec, raw, at + 1);
                 float across = fmaf(minus, y2, y1);
                 along = apart * y2;
                 adj_coefficient_bar(c, prec, raw, raw_bar, at, y1, scale * across_bar);
@@ -678,16 +678,16 @@ ADJ_FN void adj_tile(const ff_adj_cfg *c, const adj_io *io, char *shared, int64_
 
 /* ---- weight gradients ---- */
 
-/* A square of one layer's weight gradient: outputs from m0, inputs from n0. Bias: one column more, whose input is 1. */
+/* A square of one layer's weight gradient: outputs from m0, inputs from n0. Those of n0 = 0 also sum the bias's. */
 typedef struct adj_square {
     int layer, m0, n0;
 } adj_square;
 
 ADJ_FN int adj_squares(const ff_adj_cfg *c, int l, int *across)
 {
-    int n = 8 * c->layer[l].tiles_t + (l > 0 ? 8 : 0), m = 8 * c->layer[l].tiles;
-    *across = (n + ADJ_SIDE - 1) / ADJ_SIDE;
-    return (m + ADJ_SIDE - 1) / ADJ_SIDE * *across;
+    int n = 8 * c->layer[l].tiles_t, m = 8 * c->layer[l].tiles;
+    *across = (n + c->side - 1) / c->side;
+    return (m + c->side - 1) / c->side * *across;
 }
 
 ADJ_FN int adj_all_squares(const ff_adj_cfg *c)
@@ -705,89 +705,109 @@ ADJ_FN adj_square adj_square_of(const ff_adj_cfg *c, int k)
         k -= n;
         q.layer++;
     }
-    q.m0 = k / across * ADJ_SIDE;
-    q.n0 = k % across * ADJ_SIDE;
+    q.m0 = k / across * c->side;
+    q.n0 = k % across * c->side;
     return q;
 }
 
-ADJ_FN void adj_fill16(uint32_t *to, uint32_t first)
+ADJ_FN void adj_fill16(uint32_t *to)
 {
-    to[0] = first;
-    to[1] = to[2] = to[3] = 0;
+    to[0] = to[1] = to[2] = to[3] = 0;
 }
 
 /* Rows row0 .. of the chunk up to `end` into a slab: cotangents of outputs a, inputs b, [ADJ_SLAB][ADJ_PITCH] each. */
-ADJ_FN void adj_stage(const ff_adj_cfg *c, const uint32_t *chunk, adj_square q, int64_t row0, int64_t end,
-                      uint32_t *a, uint32_t *b, int tid)
+ADJ_FN void adj_stage(const ff_adj_cfg *c, const uint32_t *chunk, adj_square q, const int side, int64_t row0,
+                      int64_t end, uint32_t *a, uint32_t *b, int tid)
 {
     int m = 8 * c->layer[q.layer].tiles, n = 8 * c->layer[q.layer].tiles_t;
-    for (int i = tid; i < ADJ_SLAB * ADJ_SIDE / 4; i += ADJ_GRAD_THREADS) {
-        int row = i / (ADJ_SIDE / 4), col = i % (ADJ_SIDE / 4) * 4, at = row * ADJ_PITCH + col;
+    for (int i = tid; i < ADJ_SLAB * side / 4; i += ADJ_GRAD_THREADS(side)) {
+        int row = i / (side / 4), col = i % (side / 4) * 4, at = row * ADJ_PITCH(side) + col;
         const uint32_t *from = chunk + (row0 + row) * c->row_words;
         bool there = row0 + row < end;
         if (there && q.m0 + col < m)
             adj_copy16(a + at, from + c->layer[q.layer].z + q.m0 + col);
         else
-            adj_fill16(a + at, 0);
+            adj_fill16(a + at);
         if (there && q.n0 + col < n)
             adj_copy16(b + at, from + c->layer[q.layer].x + q.n0 + col);
         else
-            adj_fill16(b + at,
-                       q.layer > 0 && q.n0 + col == n ? (c->kpw == 2 ? 0x3f803f80u : 0x3f800000u) : 0);
+            adj_fill16(b + at);
     }
 }
 
-/* acc [2][4] of this warp's 32 outputs x 32 inputs += a^T b of a slab. */
-ADJ_FN void adj_slab(const int prec, adj_acc *acc, const uint32_t *a, const uint32_t *b, int warp)
+/* First output and input of a warp in its square. */
+ADJ_FN int adj_warp_m(const int side, int warp)
 {
-    a += warp / 2 * 32;
-    b += warp % 2 * 32;
+    return warp / (side / 32) * (side / 2);
+}
+ADJ_FN int adj_warp_n(const int side, int warp)
+{
+    return warp % (side / 32) * 32;
+}
+
+/* acc [side / 32][4] of this warp's side / 2 outputs x 32 inputs += a^T b of a slab; behind them, where the warp holds
+ * input 0, acc [side / 32 + i][0] += sums of a, the products with inputs of 1. */
+ADJ_FN void adj_slab(const ff_adj_cfg *c, const int prec, const int side, adj_square q, adj_acc *acc,
+                     const uint32_t *a, const uint32_t *b, int warp)
+{
+    const int mi = side / 32, pitch = ADJ_PITCH(side);
+    int m = q.m0 + adj_warp_m(side, warp), n = q.n0 + adj_warp_n(side, warp);
+    bool bias = n == 0 && q.layer > 0;
+    if (m >= 8 * c->layer[q.layer].tiles || n >= 8 * c->layer[q.layer].tiles_t) return;
+    a += adj_warp_m(side, warp);
+    b += adj_warp_n(side, warp);
     ADJ_UNROLL for (int k = 0; k < ADJ_SLAB / 8; k++)
     {
-        uint32_t fb[ADJ_LANES][FF_ADJ_COLS][2];
+        uint32_t fb[ADJ_LANES][FF_ADJ_COLS][2], ones[ADJ_LANES][FF_ADJ_COLS][2];
         ADJ_EACH_LANE(lane, e)
         {
-            const uint32_t *at = b + (8 * k + lane % 4) * ADJ_PITCH + lane / 4;
+            const uint32_t *at = b + (8 * k + lane % 4) * pitch + lane / 4;
             ADJ_UNROLL for (int j = 0; j < FF_ADJ_COLS; j++)
             {
                 fb[e][j][0] = at[8 * j];
-                fb[e][j][1] = at[8 * j + 4 * ADJ_PITCH];
+                fb[e][j][1] = at[8 * j + 4 * pitch];
             }
+            ones[e][0][0] = ones[e][0][1] = prec == FF_ADJ_BF16 ? 0x3f803f80u : 0x3f800000u;
         }
-        ADJ_UNROLL for (int i = 0; i < 2; i++)
+        ADJ_UNROLL for (int i = 0; i < mi; i++)
         {
             uint32_t fa[ADJ_LANES][4];
             ADJ_EACH_LANE(lane, e)
             {
-                const uint32_t *at = a + (8 * k + lane % 4) * ADJ_PITCH + 16 * i + lane / 4;
+                const uint32_t *at = a + (8 * k + lane % 4) * pitch + 16 * i + lane / 4;
                 fa[e][0] = at[0];
                 fa[e][1] = at[8];
-                fa[e][2] = at[4 * ADJ_PITCH];
-                fa[e][3] = at[4 * ADJ_PITCH + 8];
+                fa[e][2] = at[4 * pitch];
+                fa[e][3] = at[4 * pitch + 8];
             }
             ADJ_UNROLL for (int j = 0; j < FF_ADJ_COLS; j++) adj_mma(prec, acc, i, j, fa, fb);
+            if (bias) adj_mma(prec, acc, mi + i, 0, fa, ones);
         }
     }
 }
 
 /* A block's sums, rounded once, to the packed gradient. */
-ADJ_FN void adj_square_add(const ff_adj_cfg *c, const adj_io *io, adj_square q, adj_acc *acc, int warp)
+ADJ_FN void adj_square_add(const ff_adj_cfg *c, int64_t *grad, int *bad, const int side, adj_square q,
+                           adj_acc *acc, int warp)
 {
+    const int mi = side / 32;
     int n_in = c->layer[q.layer].n_in, n_out = c->layer[q.layer].n_out, len = (n_in + 15) / 16 * 16;
-    int bias = q.layer > 0 ? 8 * c->layer[q.layer].tiles_t : -1;
+    int m = q.m0 + adj_warp_m(side, warp), n = q.n0 + adj_warp_n(side, warp);
     ADJ_EACH_LANE(lane, e)
     {
-        ADJ_UNROLL for (int i = 0; i < 2; i++) ADJ_UNROLL for (int j = 0; j < FF_ADJ_COLS; j++)
-            ADJ_UNROLL for (int k = 0; k < 4; k++)
+        ADJ_UNROLL for (int i = 0; i < mi; i++) ADJ_UNROLL for (int k = 0; k < 4; k++)
         {
-            int out = q.m0 + warp / 2 * 32 + 16 * i + lane / 4 + 8 * (k / 2);
-            int in = q.n0 + warp % 2 * 32 + 8 * j + 2 * (lane % 4) + k % 2;
-            float v = acc[e][i][j][k];
-            if (out >= n_out || v == 0.0f) continue;
-            if (in < n_in)
-                adj_exact_add(io->grad + 2 * (c->layer[q.layer].at_w + (int64_t)out * len + in), v, io->bad);
-            else if (in == bias)
-                adj_exact_add(io->grad + 2 * (c->layer[q.layer].at_b + out), v, io->bad);
+            int out = m + 16 * i + lane / 4 + 8 * (k / 2);
+            if (out >= n_out) continue;
+            ADJ_UNROLL for (int j = 0; j < FF_ADJ_COLS; j++)
+            {
+                int in = n + 8 * j + 2 * (lane % 4) + k % 2;
+                float v = acc[e][i][j][k];
+                if (in < n_in && v != 0.0f)
+                    adj_exact_add(grad + 2 * (c->layer[q.layer].at_w + (int64_t)out * len + in), v, bad);
+            }
+            if (n == 0 && q.layer > 0 && lane % 4 == 0 && k % 2 == 0)
+                adj_exact_add(grad + 2 * (c->layer[q.layer].at_b + out), acc[e][mi + i][0][k], bad);
         }
     }
 }

@@ -34,12 +34,13 @@ void ff_globe_adj_view_f32(const ff_globe_net_f32 *net, ff_adj_view *v);
 /* Pairs of one source boundary with its targets, host memory. A slot is a source (point or node) of this rank, a target
  * a row of positions and cotangents (a point, a node's centroid, some points of a leaf). */
 typedef struct ff_adj_lists {
-    int64_t n_slot, n_target, n_group, n_block, pairs;
+    int64_t n_slot, n_target, n_group, n_block, pairs, n_part;
     double *x_s, *x_t;   /* [n_slot][4], [n_target][4]: x, y, z (0 in 2D), 0 */
     int64_t *group_off;  /* [n_slot + 1] groups of a slot, slots in order */
     int32_t *group_slot; /* [n_group] */
     int32_t *target;     /* [n_group][FF_ADJ_GROUP]; -1: padding */
     int64_t *block_off;  /* [n_block + 1] groups of a block: slots of one unit only */
+    int32_t *block_part; /* [n_block] 0 .. n_part - 1: whose weight gradient a block adds to */
 } ff_adj_lists;
 
 /* Lists of a growing number of units. add: the pairs of one unit's n slots, in the order of their sums: pair k is
@@ -61,6 +62,8 @@ void ff_adj_lists_destroy(ff_adj_lists **l);
  * of its own. Parts are copied in parallel.                                                        Local, FF_E_MEM */
 ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj_lists *const *part,
                             int64_t n, ff_adj_lists **out);
+/* Blocks of part k add to weight gradient k. Local */
+void ff_adj_lists_part(ff_adj_lists *l, const ff_adj_lists *const *part, int64_t n);
 
 /* Cotangents of one network's sums. A sum row of a slot: [h0: off_m | (m, g, unit x, y, z) n_vec | strength | x_t - x_s
  * (3) | length], ff_adj_row_len() doubles. */
@@ -70,7 +73,7 @@ typedef struct ff_adj_args {
     const float *rec, *strength; /* [n_slot][rec_len], [n_slot] */
     const float *out_bar;        /* [n_target][n_comp] */
     double *rows;                /* [n_slot][ff_adj_row_len()], overwritten */
-    /* Packed gradient as words of ff_sums.h, [grad_len][2], overwritten; what the pairs do not touch is zero. */
+    /* Packed gradients as words of ff_sums.h, [n_part][grad_len][2], overwritten; what the pairs do not touch is zero. */
     int64_t *grad;
     int64_t *target; /* [n_target][dim][2] words: cotangents of x_t added; NULL: not wanted */
     bool bad;        /* out: a term was not finite or out of range */

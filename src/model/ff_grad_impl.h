@@ -263,7 +263,8 @@ static ff_status unpack_net(const back *l, int j, int b)
         b_bar[k] = g->v.tensor[ff_grad_tensor(g, bias[k])];
     }
     FF_GO(FF_NEW(packed, s->grad_len));
-    for (size_t k = 0; k < s->grad_len; k++) packed[k] = ff_sums_value(s->sums[b], (int64_t)k);
+#pragma omp parallel for schedule(static)
+    for (int64_t k = 0; k < (int64_t)s->grad_len; k++) packed[k] = ff_sums_value(s->sums[b], k);
     FF_GO(
         FF_T(ff_globe_unpack)(s->net[b], packed, w_bar, b_bar, g->gscalar_bar, g->gvector_bar, &length_bar));
     double log_scale = ff_model_log_scale(e->c->model, l->index, bc, b);

@@ -289,6 +289,7 @@ static ff_status run_branch(const back *l, int j, int b, const pair_run *r)
     ff_status st = backend->adjoint->run(backend->impl, r->p->job, net, &a);
     backend->adjoint->net_destroy(backend->impl, &net);
     if (st != FF_OK) return st;
+#pragma omp parallel for schedule(static)
     for (int64_t k = 0; k < v.grad_len; k++) ff_sums_put_words(s->sums[b], k, a.grad + 2 * k);
     if (a.bad) ff_sums_set_bad(s->sums[b]);
     return FF_OK;

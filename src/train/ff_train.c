@@ -1,6 +1,7 @@
 #include "ff_train.h"
 
 #include "ff_grad.h"
+#include "ff_join.h"
 #include "ff_log.h"
 #include "ff_mem.h"
 #include "ff_rng.h"
@@ -9,6 +10,7 @@
 #include "ff_train_log.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ typedef struct trainer {
     int my_group, n_groups;
     ff_model *m;
     const ff_train_opts *o;
+    const ff_pair_backend *backend, *adjoint; /* as ff_train_opts, or a member of a join */
     ff_train_state s;
     int n_comp;
     int64_t n_params, *at; /* tensors' places in sums, [n_tensors]; after n_params: the fields' losses */
@@ -69,6 +72,8 @@ static ff_status start(trainer *t)
     t->my_group = t->comm->rank / per;
     t->n_groups = t->comm->size / per;
     t->group = t->comm;
+    t->backend = t->o->backend;
+    t->adjoint = t->o->adjoint;
     t->epoch = -1;
     t->n_comp = ff_names_comp(&t->m->config->outputs, t->m->config->dim);
     t->s.schedule = ff_schedule_start();
@@ -142,10 +147,10 @@ static ff_status evaluate(trainer *t, const ff_sample *s, bool keep, ff_eval **e
 {
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
     opts.f64 = t->o->f64;
-    opts.backend = t->o->backend;
+    opts.backend = t->backend;
     opts.keep = keep;
     opts.device_only = opts.backend != NULL;
-    opts.adjoint = keep ? t->o->adjoint : NULL;
+    opts.adjoint = keep ? t->adjoint : NULL;
     FF_TRY(ff_eval_create(t->group, s->c, &opts, e));
     FF_TRY(FF_NEW_ALL(t->group, *rows, s->n * t->n_comp + 1));
     return ff_eval_run(*e, *rows);
@@ -190,26 +195,109 @@ done:
 
 /* ---- one step ---- */
 
-static ff_status run_batch(trainer *t)
+/* The samples of a step. */
+typedef struct batch {
+    bool fine;
+    int64_t slots, first; /* how many; draw number of the first */
+    int64_t *id;          /* [slots] */
+} batch;
+
+static ff_status draw_batch(trainer *t, batch *b)
+{
+    const ff_train_data *d = &t->o->train;
+    b->fine = d->fine_every > 0 && t->s.step % d->fine_every == d->fine_every - 1;
+    b->slots = b->fine ? (t->o->batch + 7) / 8 : t->o->batch;
+    b->first = t->s.step * t->o->batch; /* the same whatever the groups */
+    FF_TRY(FF_NEW(b->id, b->slots));
+    for (int64_t k = 0; k < b->slots; k++) {
+        FF_TRY(shuffle(t, (b->first + k) / d->n));
+        b->id[k] = t->order[(b->first + k) % d->n];
+    }
+    return FF_OK;
+}
+
+static ff_status run_slot(trainer *t, const batch *b, int64_t k)
 {
     ff_status st = FF_OK;
     const ff_train_data *d = &t->o->train;
-    int64_t step = t->s.step, batch = t->o->batch;
-    bool fine = d->fine_every > 0 && step % d->fine_every == d->fine_every - 1;
-    int64_t slots = fine ? (batch + 7) / 8 : batch;
-    ff_sums_clear(t->sums);
-    for (int64_t k = 0; k < slots && st == FF_OK; k++) {
-        int64_t place = step * batch + k; /* the same whatever the groups */
-        ff_sample *s = NULL;
-        if (k % t->n_groups != t->my_group) continue;
-        st = ff_agree(t->group, shuffle(t, place / d->n));
-        if (st == FF_OK)
-            st = get_sample(t, d, t->order[place % d->n], d->splits + (fine ? 1 : 0), (uint64_t)place, false,
-                            &s);
-        if (st == FF_OK) st = train_sample(t, s, 1.0 / (double)slots);
-        ff_sample_destroy(&s);
+    ff_sample *s = NULL;
+    int splits = d->splits + (b->fine ? 1 : 0);
+    uint64_t draw = (uint64_t)(b->first + k);
+    if (d->file == NULL) {
+        st = get_sample(t, d, b->id[k], splits, draw, false, &s);
+    } else {
+#pragma omp critical(ff_train_files) /* libhdf5 is for one thread */
+        st = get_sample(t, d, b->id[k], splits, draw, false, &s);
     }
-    FF_TRY(ff_agree(t->comm, st)); /* a group that failed waits here for the others */
+    if (st == FF_OK) st = train_sample(t, s, 1.0 / (double)b->slots);
+    ff_sample_destroy(&s);
+    return st;
+}
+
+/* Slot k as member `who` of a join, in a thread of its own. */
+static ff_status run_member(const trainer *t, const batch *b, int64_t k, ff_join *join, int who)
+{
+    trainer mine = *t;
+    mine.group = ff_comm_self();
+    mine.backend = mine.adjoint = ff_join_member(join, who);
+    ff_status st = run_slot(&mine, b, k);
+    ff_join_leave(join, who);
+    return st;
+}
+
+/* n slots, every n_groups-th from k on, at once: a thread each, pairs of all in one launch. */
+static ff_status run_members(const trainer *t, const batch *b, int64_t k, int n)
+{
+    ff_join *join = NULL;
+    ff_status st = FF_OK;
+    bool too_few = false;
+    FF_TRY(ff_join_create(t->o->adjoint, n, &join));
+#pragma omp parallel num_threads(n)
+    {
+        if (omp_get_num_threads() == n) {
+            int who = omp_get_thread_num();
+            ff_status mine = run_member(t, b, k + who * t->n_groups, join, who);
+            if (mine != FF_OK) {
+#pragma omp atomic write
+                st = mine;
+            }
+        } else {
+#pragma omp atomic write
+            too_few = true;
+        }
+    }
+    ff_join_destroy(&join);
+    for (int who = 0; who < n && too_few && st == FF_OK; who++) { /* one after the other */
+        FF_TRY(ff_join_create(t->o->adjoint, 1, &join));
+        st = run_member(t, b, k + who * t->n_groups, join, 0);
+        ff_join_destroy(&join);
+    }
+    return st;
+}
+
+/* This group's slots: one after the other, or several at once where a rank has a sample and a backend to itself. */
+static ff_status run_slots(trainer *t, const batch *b)
+{
+    enum { MEMBERS = 32 };
+    ff_status st = FF_OK;
+    bool joins = t->group->size == 1 && t->adjoint != NULL;
+    for (int64_t k = t->my_group, n = 1; k < b->slots && st == FF_OK; k += n * t->n_groups) {
+        int64_t left = (b->slots - k + t->n_groups - 1) / t->n_groups;
+        n = joins ? (left < MEMBERS ? left : MEMBERS) : 1;
+        st = joins ? run_members(t, b, k, (int)n) : run_slot(t, b, k);
+    }
+    return st;
+}
+
+static ff_status run_batch(trainer *t)
+{
+    batch b = {.id = NULL};
+    ff_sums_clear(t->sums);
+    ff_status st = ff_agree(t->comm, draw_batch(t, &b));
+    if (st == FF_OK)
+        st = ff_agree(t->comm, run_slots(t, &b)); /* a group that failed waits here for the others */
+    ff_free(b.id);
+    FF_TRY(st);
     return ff_sums_allreduce(t->comm, t->sums);
 }
 
