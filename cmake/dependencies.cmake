@@ -48,19 +48,16 @@ target_include_directories(ff_dep_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
 target_link_libraries(ff_dep_hdf5 INTERFACE ${HDF5_C_LIBRARIES})
 target_compile_definitions(ff_dep_hdf5 INTERFACE ${HDF5_C_DEFINITIONS})
 
-# libcgns reads CGNS files in ADF containers; those in HDF5 are read without it. It comes with a serial HDF5 of its own,
-# which is never called: Debian gives the symbols of its HDF5 builds different versions, so both fit in one process.
-add_library(ff_dep_cgns INTERFACE)
-find_path(CGNS_INCLUDE_DIR cgns_io.h)
-find_library(CGNS_LIBRARY cgns)
-if(FF_CGNS AND CGNS_INCLUDE_DIR AND CGNS_LIBRARY)
-  target_include_directories(ff_dep_cgns SYSTEM INTERFACE ${CGNS_INCLUDE_DIR})
-  target_link_libraries(ff_dep_cgns INTERFACE ${CGNS_LIBRARY})
-  target_compile_definitions(ff_dep_cgns INTERFACE FF_HAVE_CGNS)
-elseif(FF_CGNS)
-  message(STATUS "libcgns not found (Debian: libcgns-dev): CGNS files in ADF containers will not be read")
-endif()
-
 if(FF_TESTS)
   pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+  # libcgns, where it is there, writes files for the tests of our CGNS reader. It brings a serial HDF5 of its own: Debian
+  # gives the symbols of its HDF5 builds different versions, so both fit in one process.
+  add_library(ff_dep_cgns INTERFACE)
+  find_path(CGNS_INCLUDE_DIR cgns_io.h)
+  find_library(CGNS_LIBRARY cgns)
+  if(CGNS_INCLUDE_DIR AND CGNS_LIBRARY)
+    target_include_directories(ff_dep_cgns SYSTEM INTERFACE ${CGNS_INCLUDE_DIR})
+    target_link_libraries(ff_dep_cgns INTERFACE ${CGNS_LIBRARY})
+    target_compile_definitions(ff_dep_cgns INTERFACE FF_HAVE_CGNS)
+  endif()
 endif()

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-enum { BLOCK = 1 << 18 };
+enum { BLOCK = 1 << 18, SMALL = 1 << 12 };
 
 /* buf [cap + 1]: bytes [pos, end) are read and not yet taken; the spare byte holds the NUL of a last line
  * that has no newline. Source: gz, or the memory [mem, mem + mem_left). */
@@ -25,13 +25,19 @@ struct ff_bytes {
     int64_t line_no;
 };
 
-static ff_status bytes_create(const char *path, ff_bytes **out)
+/* A buffer for the whole of small files: a case of OpenFOAM has many. */
+static size_t block_for(int64_t bytes)
+{
+    return bytes < SMALL ? SMALL : bytes < BLOCK ? (size_t)bytes + 1 : BLOCK;
+}
+
+static ff_status bytes_create(const char *path, int64_t bytes, ff_bytes **out)
 {
     ff_bytes *b;
     FF_TRY(FF_NEW0(b, 1));
     *out = b;
     b->size = -1;
-    b->cap = BLOCK;
+    b->cap = block_for(bytes);
     b->path = ff_strdup(path);
     if (b->path == NULL) return FF_E_MEM;
     return FF_NEW(b->buf, b->cap + 1);
@@ -47,13 +53,13 @@ ff_status ff_bytes_open(const char *path, ff_bytes **out)
     if (S_ISDIR(info.st_mode)) return ff_fail(FF_E_INPUT, "%s: is a folder, expected a file", path);
     if (!S_ISREG(info.st_mode)) /* readers open a file twice: a pipe would lose its beginning */
         return ff_fail(FF_E_INPUT, "%s: is a pipe or device, expected a regular file", path);
-    FF_GO(bytes_create(path, &b));
+    FF_GO(bytes_create(path, (int64_t)info.st_size, &b));
     b->gz = gzopen(path, "rbe");
     if (b->gz == NULL) {
         st = ff_fail(FF_E_INPUT, "%s: cannot be opened: %s", path, strerror(errno != 0 ? errno : ENOMEM));
         goto done;
     }
-    (void)gzbuffer(b->gz, BLOCK);
+    (void)gzbuffer(b->gz, (unsigned)block_for((int64_t)info.st_size));
     if (gzdirect(b->gz)) b->size = (int64_t)info.st_size;
 done:
     if (st != FF_OK) ff_bytes_close(&b);
@@ -64,7 +70,7 @@ done:
 ff_status ff_bytes_open_memory(const char *name, const void *data, size_t bytes, ff_bytes **out)
 {
     ff_bytes *b = NULL;
-    ff_status st = bytes_create(name, &b);
+    ff_status st = bytes_create(name, (int64_t)bytes, &b);
     if (st == FF_OK) {
         b->mem = data;
         b->mem_left = bytes;

@@ -16,8 +16,7 @@ ff_status ff_cgns_probe(const char *path, bool *yes);
  * Structured zones: the faces in boundary conditions, named by family or else condition; without any, the six sides.
  * Faces in connectivities between zones are no boundary. With several zones (bases), names of sections begin with
  * the zone's (base's). Vertex solutions become point fields, cell solutions of surface bases cell fields. Local
- * Errors: FF_E_INPUT with file and node; FF_E_UNSUPPORTED ADF in a build without libcgns, other than Cartesian
- * coordinates. */
+ * Errors: FF_E_INPUT with file and node; FF_E_UNSUPPORTED ADF of a Cray, other than Cartesian coordinates. */
 ff_status ff_cgns_read(const char *path, const ff_read_opts *opts, ff_mesh **out);
 
 #endif

@@ -1,5 +1,4 @@
-/* The nodes of a CGNS file, whatever its container: HDF5 is read with our own HDF5 (never two of them on one file),
- * ADF with libcgns. Only what a surface needs is listed: bases, zones, and below them coordinates, elements, boundary
+/* The nodes of a CGNS file, whatever its container: HDF5 with the HDF5 library, ADF with our own reader. Only what a surface needs is listed: bases, zones, and below them coordinates, elements, boundary
  * conditions, connectivities and solutions. Included by ff_cgns*.c only. */
 #ifndef FF_CGNS_TREE_H
 #define FF_CGNS_TREE_H
@@ -16,7 +15,8 @@ typedef struct cgns_node {
     int64_t parent, child, last,
         next;   /* node numbers; -1: none; child and last: the first and the last one */
     char *path; /* HDF5: of the group that holds the data (a link's target) */
-    double id;  /* ADF */
+    int file;   /* ADF: number of the file that holds the node, and the byte where it begins there */
+    int64_t at;
 } cgns_node;
 
 /* Reads what stands in an ADF file. */
@@ -31,7 +31,7 @@ typedef struct cgns_tree {
 } cgns_tree;
 
 /* Opens the file and lists its nodes; to be closed in any case. Local
- * Errors: FF_E_INPUT neither container, cut, damaged; FF_E_UNSUPPORTED ADF without libcgns. */
+ * Errors: FF_E_INPUT neither container, cut, damaged; FF_E_UNSUPPORTED ADF of a Cray. */
 ff_status cgns_tree_open(cgns_tree *t, const char *path);
 void cgns_tree_close(cgns_tree *t);
 

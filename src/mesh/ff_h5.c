@@ -165,9 +165,7 @@ static ff_status check_signature(const char *path)
     if (found) return FF_OK;
     if (n == 0) return ff_fail(FF_E_INPUT, "%s: the file is empty, expected HDF5", path);
     if (memcmp(head + 4, "ADF Database", 12) == 0)
-        return ff_fail(FF_E_INPUT,
-                       "%s: this is a CGNS file in an ADF container, not HDF5; convert it with adf2hdf",
-                       path);
+        return ff_fail(FF_E_INPUT, "%s: this is a CGNS file in an ADF container, not HDF5", path);
     return ff_fail(FF_E_INPUT, "%s: not an HDF5 file (no signature)", path);
 }
 

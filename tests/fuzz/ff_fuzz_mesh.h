@@ -4,6 +4,7 @@
 #define FF_FUZZ_MESH_H
 
 #include "ff_bytes.h"
+#include "ff_log.h"
 #include "ff_mem.h"
 #include "ff_mesh.h"
 
@@ -18,6 +19,12 @@
             abort();                                                                                         \
         }                                                                                                    \
     } while (0)
+
+/* Warnings would fill the log and take half of the time. */
+__attribute__((constructor)) static void ff_fuzz_quiet(void)
+{
+    ff_log_set_level(FF_LOG_ERROR);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-/* As for VTKHDF: the HDF5 library and libcgns are not built with the fuzzer's instruments; what is tested is that our
+/* As for VTKHDF: the HDF5 library is not built with the fuzzer's instruments; what is tested is that our
  * checks hold against whatever they hand over. */
 #include "ff_cgns.h"
 #include "ff_fuzz_mesh.h"

@@ -3,6 +3,7 @@
 #include "ff_cgns_writer.h"
 
 #include "ff_cgns.h"
+#include "ff_log.h"
 
 #include <math.h>
 
@@ -515,11 +516,12 @@ static size_t adf_end(const char *file)
     return (size_t)(4096 * block + offset);
 }
 
-/* Files are cut at every 7th byte. ADF fills its last block with nothing: what lacks that only is whole. */
+/* ADF fills its last block with nothing: what lacks that only is whole, with a warning. */
 static void every_prefix_is_refused(void **state)
 {
     (void)state;
     static char whole[1 << 17];
+    ff_log_set_level(FF_LOG_ERROR);
     for (int kind = 0; kind < W_KINDS; kind++) {
         writer w;
         ff_mesh *m;
@@ -527,8 +529,8 @@ static void every_prefix_is_refused(void **state)
         (void)w_section(&w, z, "skin", QUAD_4, 3, 12, quads[0], 40, NULL);
         w_close(&w);
         size_t n = load(whole, sizeof whole);
-        for (size_t cut = 1; cut<n; cut += cut + 20> n ? 1 : 7) {
-            ff_test_write(FILE_NAME, whole, cut);
+        for (size_t cut = n; cut-- > 1;) {
+            assert_int_equal(truncate(FILE_NAME, (off_t)cut), 0);
             ff_status st = read_file(&m);
             if (st == FF_OK && kind == W_ADF && cut > adf_end(whole)) {
                 assert_int_equal(m->n_cells, 10);
@@ -539,6 +541,7 @@ static void every_prefix_is_refused(void **state)
             ff_test_refused(st, FILE_NAME);
         }
     }
+    ff_log_set_level(FF_LOG_INFO);
     assert_int_equal(unlink(FILE_NAME), 0);
     assert_int_equal(ff_mem_blocks(), 0);
 }

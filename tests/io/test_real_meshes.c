@@ -8,15 +8,10 @@
 
 #define FOLDER FF_SOURCE_DIR "/../shared/meshes/"
 
-#ifdef FF_HAVE_CGNS
 enum { N_FILES = 19 };
-#else
-enum { N_FILES = 18 }; /* without the CGNS file in an ADF container */
-#endif
 
 static bool is_ours(const char *file)
 {
-    if (strcmp(file, "cylinder3D.cgns") == 0) return N_FILES == 19;
     return strstr(file, ".stl") != NULL || strstr(file, ".STL") != NULL || strstr(file, ".obj") != NULL ||
            strstr(file, ".ply") != NULL || strcmp(file, "tank3D") == 0 || strstr(file, ".msh") != NULL ||
            strstr(file, ".bdf") != NULL || strstr(file, ".su2") != NULL || strstr(file, ".cgns") != NULL;

@@ -210,10 +210,8 @@ static void solver_formats(void **state)
         "data/polyMesh",
         "fuzz/corpus/cgns/sections_hdf5",
         "fuzz/corpus/cgns/structured_hdf5",
-#ifdef FF_HAVE_CGNS
         "fuzz/corpus/cgns/sections_adf",
         "fuzz/corpus/cgns/ngon_adf",
-#endif
     };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         char path[1024];
