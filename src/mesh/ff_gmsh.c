@@ -162,6 +162,7 @@ static ff_status read_section(ff_gmsh *g)
     if (strcmp(s, "ParametricNodes") == 0)
         return ff_gmsh_fail(&g->in, "parametric nodes of version 2 are not read; write the file anew without "
                                     "them (Mesh.SaveParametric = 0)");
+    if (strcmp(s, "NodeData") == 0 || strcmp(s, "ElementData") == 0) return ff_gmsh_read_data(g, s[0] == 'N');
     bool nodes = strcmp(s, "Nodes") == 0, elements = strcmp(s, "Elements") == 0;
     if (!nodes && !elements) return ff_gmsh_skip(&g->in);
     bool *seen = nodes ? &g->has_nodes : &g->has_elements;
@@ -220,9 +221,9 @@ static ff_status read_all(ff_gmsh *g)
                                    : "$Elements");
 }
 
-ff_status ff_gmsh_parse(ff_bytes *b, ff_mesh **out)
+static ff_status parse(ff_bytes *b, int64_t step, ff_mesh **out)
 {
-    ff_gmsh g = {.in = {.b = b}};
+    ff_gmsh g = {.in = {.b = b}, .step = step};
     ff_status st;
     *out = NULL;
     g.in.section = g.section;
@@ -236,7 +237,13 @@ done:
     for (int64_t i = 0; i < g.n_names; i++) ff_free(g.name[i].name);
     ff_free(g.name);
     ff_free(g.entity);
+    ff_gmsh_drop_data(&g);
     return st;
+}
+
+ff_status ff_gmsh_parse(ff_bytes *b, ff_mesh **out)
+{
+    return parse(b, 0, out);
 }
 
 ff_status ff_gmsh_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
@@ -245,7 +252,7 @@ ff_status ff_gmsh_read(const char *path, const ff_read_opts *opts, ff_mesh **out
     ff_status st;
     *out = NULL;
     FF_GO(ff_bytes_open(path, &b));
-    FF_GO(ff_gmsh_parse(b, out));
+    FF_GO(parse(b, opts->step, out));
     FF_GO(ff_mesh_finish(*out, path, opts));
 done:
     if (st != FF_OK) ff_mesh_destroy(out);

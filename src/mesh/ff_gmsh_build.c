@@ -18,6 +18,7 @@ typedef struct build {
     bool named;               /* whether there was one */
     bool turned;              /* whether the elements of that group are turned round */
     int64_t n_inner;          /* elements left out: borders between partitions */
+    int64_t *cell_tag, cap;   /* the element each cell comes from */
 } build;
 
 static const char *path_of(const build *w)
@@ -116,6 +117,9 @@ static ff_status add_cell(build *w, const ff_gmsh_element *e, const int64_t *id,
 {
     int64_t turned[4];
     FF_TRY(enter_patch(w, e));
+    int64_t c = w->g->mesh.m->n_cells;
+    FF_TRY(ff_mem_reserve(&w->cell_tag, &w->cap, c + 1, sizeof *w->cell_tag));
+    w->cell_tag[c] = e->tag;
     for (int i = 0; i < n; i++) turned[i] = id[n == 2 ? 1 - i : (n - i) % n];
     return ff_builder_cell(&w->g->mesh, w->turned && w->dim < 3 ? turned : id, n);
 }
@@ -177,8 +181,10 @@ ff_status ff_gmsh_build(ff_gmsh *g, ff_mesh **out)
     FF_GO(index_points(&w));
     FF_GO(index_names(&w));
     FF_GO(w.dim == 3 ? add_boundary(&w) : add_elements(&w));
+    FF_GO(ff_gmsh_fields(g, g->mesh.m, w.cell_tag));
     *out = ff_builder_take(&g->mesh);
 done:
+    ff_free(w.cell_tag);
     ff_idmap_free(&w.points);
     ff_idmap_free(&w.names);
     ff_idmap_free(&w.groups);

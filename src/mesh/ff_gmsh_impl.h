@@ -35,6 +35,14 @@ typedef struct ff_gmsh_entity { /* of dimension 1, 2, 3; version 4.1 */
     bool inner; /* a border between partitions, made by cutting the mesh: no surface of the body */
 } ff_gmsh_entity;
 
+typedef struct ff_gmsh_data { /* a field at points or elements */
+    bool at_points;
+    char *name;
+    int64_t n_comp, n, *tag; /* tag [n] of points or elements */
+    double *value;           /* [n][n_comp] */
+    int64_t steps;           /* sections of this name so far */
+} ff_gmsh_data;
+
 typedef struct ff_gmsh {
     ff_gmsh_in in;
     ff_builder mesh; /* its points */
@@ -44,6 +52,9 @@ typedef struct ff_gmsh {
     int64_t n_names, cap_names;
     ff_gmsh_entity *entity;
     int64_t n_entities, cap_entities;
+    ff_gmsh_data *data;
+    int64_t n_data, cap_data;
+    int64_t step; /* which of the sections of one name is wanted */
     bool has_nodes, has_elements;
     char section[40];
 } ff_gmsh;
@@ -54,6 +65,12 @@ void ff_gmsh_drop_elements(ff_gmsh_elements *e);
 
 /* Sections of version 4.1 that say which physical groups an entity is in. */
 ff_status ff_gmsh_read_entities(ff_gmsh *g, bool partitioned);
+
+/* $NodeData and $ElementData, behind their first line; then the fields of the mesh: cell_tag [n_cells] are its cells'
+ * elements. FF_E_INPUT: a step that no field has. */
+ff_status ff_gmsh_read_data(ff_gmsh *g, bool at_points);
+ff_status ff_gmsh_fields(ff_gmsh *g, ff_mesh *m, const int64_t *cell_tag);
+void ff_gmsh_drop_data(ff_gmsh *g);
 
 /* The surface: elements of dimension 2 if there are any, else the boundary of those of dimension 3, else those of
  * dimension 1 as a curve. */

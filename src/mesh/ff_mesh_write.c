@@ -1,67 +1,13 @@
 #include "ff_mesh_write.h"
 
 #include "ff_io.h"
+#include "ff_log.h"
 #include "ff_mem.h"
 #include "ff_mesh_write_impl.h"
 #include "ff_result.h"
 
-#include <math.h>
 #include <string.h>
 #include <strings.h>
-
-/* ---- STL ---- */
-
-enum { STL_HEADER = 80, STL_FACET = 50 };
-
-/* Unit normal of a triangle, zero without area. */
-static void facet_normal(const float p[9], float n[3])
-{
-    double a[3], b[3], c[3];
-    for (int k = 0; k < 3; k++) a[k] = (double)p[3 + k] - p[k], b[k] = (double)p[6 + k] - p[k];
-    for (int k = 0; k < 3; k++) c[k] = a[(k + 1) % 3] * b[(k + 2) % 3] - a[(k + 2) % 3] * b[(k + 1) % 3];
-    double len = sqrt(c[0] * c[0] + c[1] * c[1] + c[2] * c[2]);
-    for (int k = 0; k < 3; k++) n[k] = len > 0 ? (float)(c[k] / len) : 0.0f;
-}
-
-/* Facets [begin, end) of a mesh of triangles, 50 bytes each; the program's machines are little-endian. */
-static void stl_facets(const ff_mesh *t, int64_t begin, int64_t end, char *out)
-{
-    for (int64_t c = begin; c < end; c++, out += STL_FACET) {
-        float f[12];
-        for (int i = 0; i < 9; i++) f[3 + i] = (float)t->points[3 * t->cell_pts[3 * c + i / 3] + i % 3];
-        facet_normal(f + 3, f);
-        memcpy(out, f, sizeof f);
-        memset(out + sizeof f, 0, STL_FACET - sizeof f);
-    }
-}
-
-static ff_status stl_write(const ff_mesh *m, FILE *f, const char *path)
-{
-    ff_status st = FF_OK;
-    ff_mesh *t = NULL;
-    int64_t *parent = NULL, per_chunk = FF_WRITE_CHUNK / STL_FACET;
-    char header[STL_HEADER + 4] = "farfield binary STL", *chunk = NULL;
-    FF_GO(ff_mesh_triangulate(m, &t, &parent));
-    if (t->n_cells > (int64_t)UINT32_MAX) {
-        st = ff_fail(FF_E_ARG, "%s: %lld triangles, expected fewer than 2^32; write .vtkhdf", path,
-                     (long long)t->n_cells);
-        goto done;
-    }
-    FF_GO(FF_NEW(chunk, per_chunk * STL_FACET));
-    uint32_t n = (uint32_t)t->n_cells;
-    memcpy(header + STL_HEADER, &n, sizeof n);
-    FF_GO(ff_io_put(f, path, header, sizeof header));
-    for (int64_t begin = 0; begin < t->n_cells; begin += per_chunk) {
-        int64_t end = begin + per_chunk < t->n_cells ? begin + per_chunk : t->n_cells;
-        stl_facets(t, begin, end, chunk);
-        FF_GO(ff_io_put(f, path, chunk, (size_t)((end - begin) * STL_FACET)));
-    }
-done:
-    ff_free(chunk);
-    ff_free(parent);
-    ff_mesh_destroy(&t);
-    return st;
-}
 
 /* ---- OBJ ---- */
 
@@ -113,13 +59,22 @@ done:
 
 /* ---- any format ---- */
 
+/* What a format cannot hold. */
+enum { NO_FIELDS = 1, NO_BLANKS = 2, FOUR_CORNERS = 4, TRIANGLES = 8, FLOAT32 = 16 };
+
 typedef ff_status writer(const ff_mesh *m, FILE *f, const char *path);
 
 static const struct {
     const char *ext;
     writer *write; /* NULL: a result file without results */
-} formats[] = {{".vtkhdf", NULL},   {".vtp", NULL},          {".h5", NULL},         {".stl", stl_write},
-               {".obj", obj_write}, {".msh", ff_write_gmsh}, {".su2", ff_write_su2}};
+    int limits;
+} formats[] = {{".vtkhdf", NULL, 0},
+               {".vtp", NULL, 0},
+               {".h5", NULL, 0},
+               {".stl", ff_write_stl, NO_FIELDS | TRIANGLES | FLOAT32},
+               {".obj", obj_write, NO_FIELDS | NO_BLANKS},
+               {".msh", ff_write_gmsh, FOUR_CORNERS},
+               {".su2", ff_write_su2, NO_FIELDS | NO_BLANKS | FOUR_CORNERS}};
 
 static int format_of(const char *path)
 {
@@ -139,6 +94,59 @@ ff_status ff_mesh_can_write(const char *path)
                    path);
 }
 
+static ff_status warn_of_fields(const ff_field_set *set, const char *path, const char *where)
+{
+    ff_text names = {0};
+    if (set->n == 0) return FF_OK;
+    for (int i = 0; i < set->n; i++) ff_text_add(&names, "%s%s", i > 0 ? ", " : "", set->field[i].name);
+    ff_status st = ff_text_status(&names);
+    if (st == FF_OK)
+        ff_warn("%s: this format holds no fields: %d at %s left out: %s; write .vtkhdf, .vtp or .msh to keep "
+                "them",
+                path, set->n, where, names.s);
+    ff_text_free(&names);
+    return st;
+}
+
+static void warn_of_names(const ff_mesh *m, const char *path)
+{
+    int n = 0;
+    const char *first = NULL;
+    for (int p = 0; p < m->n_patches && m->n_patches > 1; p++) {
+        bool blank = false;
+        for (const char *c = m->patch_name[p]; *c != 0; c++) blank |= (unsigned char)*c <= ' ';
+        n += blank;
+        if (blank && first == NULL) first = m->patch_name[p];
+    }
+    if (n > 0)
+        ff_warn("%s: this format has no blanks in names: they became _ in %d patches, the first is \"%s\"",
+                path, n, first);
+}
+
+/* Names and counts what the format does not hold. */
+static ff_status warn_of_losses(const ff_mesh *m, const char *path, int limits)
+{
+    int64_t large = 0, corners, rounded = 0;
+    for (int64_t c = 0; c < m->n_cells; c++) {
+        (void)ff_mesh_cell(m, c, &corners);
+        large += corners > ((limits & TRIANGLES) != 0 ? 3 : 4);
+    }
+    for (int64_t i = 0; i < 3 * m->n_points; i++) rounded += (double)(float)m->points[i] != m->points[i];
+    if ((limits & NO_FIELDS) != 0) {
+        FF_TRY(warn_of_fields(&m->point_data, path, "points"));
+        FF_TRY(warn_of_fields(&m->cell_data, path, "cells"));
+    }
+    if ((limits & NO_BLANKS) != 0) warn_of_names(m, path);
+    if ((limits & (TRIANGLES | FOUR_CORNERS)) != 0 && large > 0)
+        ff_warn("%s: this format holds %s: %lld larger cells became triangles", path,
+                (limits & TRIANGLES) != 0 ? "triangles alone" : "cells of at most four corners",
+                (long long)large);
+    if ((limits & FLOAT32) != 0 && rounded > 0 && !ff_write_stl_is_text(m))
+        ff_warn("%s: binary STL holds float32: %lld of %lld coordinates are rounded", path,
+                (long long)rounded, (long long)(3 * m->n_points));
+    return FF_OK;
+}
+
 ff_status ff_mesh_write(const ff_mesh *m, const char *path)
 {
     ff_status st = FF_OK;
@@ -147,9 +155,10 @@ ff_status ff_mesh_write(const ff_mesh *m, const char *path)
     FF_TRY(ff_mesh_can_write(path));
     writer *write = formats[format_of(path)].write;
     if (write == NULL) return ff_result_write_mesh(ff_comm_self(), m, NULL, 0, path, true);
-    if (write == stl_write && m->dim == 2)
+    if (write == ff_write_stl && m->dim == 2)
         return ff_fail(FF_E_ARG, "%s: STL holds triangles, the mesh is a curve; write .vtkhdf, .vtp or .obj",
                        path);
+    FF_GO(warn_of_losses(m, path, formats[format_of(path)].limits));
     FF_GO(ff_io_tmp_name(path, &tmp));
     FF_GO(ff_io_open(tmp, &f));
     FF_GO(write(m, f, path));

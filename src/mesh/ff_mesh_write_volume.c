@@ -105,6 +105,48 @@ static ff_status gmsh_elements(const elements *e, ff_text *t, FILE *f, const cha
         FF_TRY(ff_write_text(t, f, path, FF_WRITE_CHUNK));
     }
     ff_text_add(t, "$EndElements\n");
+    return FF_OK;
+}
+
+/* A quotation mark would end the name. */
+static void gmsh_data_head(ff_text *t, const char *section, const ff_field *field, int64_t n)
+{
+    ff_text_add(t, "$%s\n1\n\"", section);
+    for (const char *p = field->name; *p != 0; p++) ff_text_put(t, *p == '"' ? "'" : p, 1);
+    ff_text_add(t, "\"\n1\n0\n3\n0\n%d\n%lld\n", field->n_comp, (long long)n);
+}
+
+static void gmsh_data_row(ff_text *t, int64_t number, const ff_field *field, int64_t i)
+{
+    ff_text_add(t, "%lld", (long long)number);
+    for (int k = 0; k < field->n_comp; k++) ff_text_add(t, " %.17g", field->value[i * field->n_comp + k]);
+    ff_text_put(t, "\n", 1);
+}
+
+/* Fields as $NodeData and $ElementData; a cell's value for each of its elements. */
+static ff_status gmsh_fields(const elements *e, ff_text *t, FILE *f, const char *path)
+{
+    const ff_mesh *m = e->m;
+    int64_t n_all = 0;
+    for (int i = 0; i < m->point_data.n; i++) {
+        gmsh_data_head(t, "NodeData", &m->point_data.field[i], m->n_points);
+        for (int64_t p = 0; p < m->n_points; p++) {
+            gmsh_data_row(t, p + 1, &m->point_data.field[i], p);
+            FF_TRY(ff_write_text(t, f, path, FF_WRITE_CHUNK));
+        }
+        ff_text_add(t, "$EndNodeData\n");
+    }
+    for (int64_t c = 0; c < m->n_cells; c++) n_all += elements_of_cell(e, c);
+    for (int i = 0; i < m->cell_data.n; i++) {
+        int64_t number = 0;
+        gmsh_data_head(t, "ElementData", &m->cell_data.field[i], n_all);
+        for (int64_t c = 0; c < m->n_cells; c++) {
+            for (int64_t k = 0; k < elements_of_cell(e, c); k++)
+                gmsh_data_row(t, ++number, &m->cell_data.field[i], c);
+            FF_TRY(ff_write_text(t, f, path, FF_WRITE_CHUNK));
+        }
+        ff_text_add(t, "$EndElementData\n");
+    }
     return ff_write_text(t, f, path, 0);
 }
 
@@ -116,6 +158,7 @@ ff_status ff_write_gmsh(const ff_mesh *m, FILE *f, const char *path)
     FF_GO(elements_begin(&e, m));
     FF_GO(gmsh_head(m, &t, f, path));
     FF_GO(gmsh_elements(&e, &t, f, path));
+    FF_GO(gmsh_fields(&e, &t, f, path));
 done:
     elements_end(&e);
     ff_text_free(&t);

@@ -319,6 +319,76 @@ static void what_is_wrong_in_binary_is_refused(void **state)
     ff_test_refuse_n(ff_gmsh_parse, b.byte, b.n, "expected the number 1 of a binary file");
 }
 
+/* ---- fields ---- */
+
+#define DATA_2(section, name, step, comps, rows)                                                             \
+    "$" section "\n2\n\"" name "\"\n\"a scheme\"\n1\n0.5\n4\n" step "\n" comps "\n" rows "$End" section "\n"
+
+static void fields_of_text(void **state)
+{
+    (void)state;
+    static const char text[] = FORMAT_2 NODES_2 "$Elements\n3\n9 1 2 4 1 10 7\n1 2 2 1 5 10 7 90\n2 3 2 2 6 "
+                                                "10 7 12 3\n$EndElements\n" /* element 9 is no cell */
+        DATA_2("NodeData", "p", "0", "1", "5\n0\n90 4\n10 0.5\n7 -1e3\n12 2\n3 3\n")
+            DATA_2("NodeData", "p", "1", "1", "5\n0\n90 40\n10 5\n7 -1e4\n12 20\n3 30\n")
+                DATA_2("ElementData", "U vec", "0", "3", "2\n0\n2 4 5 6\n9 1 2 3\n")
+                    DATA_2("ElementData", "of volumes", "0", "1", "1\n0\n77 4\n");
+    for (int step = 0; step < 3; step++) {
+        ff_mesh *m = NULL;
+        ff_read_opts opts = FF_READ_OPTS_INIT;
+        opts.step = step;
+        ff_test_write("data.msh", text, sizeof text - 1);
+        ff_error_clear();
+        ff_status st = ff_gmsh_read("data.msh", &opts, &m);
+        if (step == 2) {
+            ff_test_refused(st, "step = 2, but no field has so many steps");
+            continue;
+        }
+        if (st != FF_OK) fail_msg("%s", ff_error_text());
+        const ff_field *p = ff_field_set_find(&m->point_data, "p"),
+                       *u = ff_field_set_find(&m->cell_data, "U vec");
+        assert_true(p != NULL && u != NULL && m->cell_data.n == 1 && m->point_data.n == 1);
+        static const double want[2][5] = {{0.5, -1e3, 2, 3, 4}, {5, -1e4, 20, 30, 40}};
+        assert_memory_equal(p->value, want[step], sizeof want[step]);
+        assert_true(u->n_comp == 3 && u->value[3] == 4 && u->value[5] == 6);
+        assert_true(u->value[0] != u->value[0]); /* NaN: the first cell has no row */
+        ff_mesh_destroy(&m);
+    }
+    assert_int_equal(unlink("data.msh"), 0);
+}
+
+/* Numbers of rows are ints in both versions. */
+static void fields_of_binary(void **state)
+{
+    (void)state;
+    for (int big = 0; big < 2; big++)
+        for (int v4 = 0; v4 < 2; v4++) {
+            bin b = {.big = big == 1, .size_bytes = 8};
+            ff_mesh *m;
+            if (v4)
+                binary_4(&b);
+            else
+                binary_2(&b);
+            put_text(&b, "$NodeData\n1\n\"p\"\n1\n0\n3\n0\n1\n2\n");
+            PUT_INTS(&b, 90);
+            PUT_DOUBLES(&b, 4.5);
+            PUT_INTS(&b, 7);
+            PUT_DOUBLES(&b, -7.5);
+            put_text(&b, "\n$EndNodeData\n$ElementData\n1\n\"U\"\n0\n3\n0\n3\n1\n");
+            PUT_INTS(&b, v4 ? 2 : 3);
+            PUT_DOUBLES(&b, 1, 2, 3);
+            put_text(&b, "\n$EndElementData\n");
+            if (ff_test_parse_n(ff_gmsh_parse, b.byte, b.n, &m) != FF_OK)
+                fail_msg("refused: %s", ff_error_text());
+            const ff_field *p = ff_field_set_find(&m->point_data, "p"),
+                           *u = ff_field_set_find(&m->cell_data, "U");
+            assert_true(p != NULL && u != NULL);
+            assert_true(p->value[1] == -7.5 && p->value[m->n_points - 1] == 4.5);
+            assert_true(u->value[v4 ? 3 : 0] == 1 && u->value[v4 ? 5 : 2] == 3);
+            ff_mesh_destroy(&m);
+        }
+}
+
 /* ---- refusals ---- */
 
 static void prefixes_of_text(void **state)
@@ -371,7 +441,15 @@ static void what_is_wrong_is_refused_with_its_place(void **state)
          "line 6: $PhysicalNames, row 1 of 1: \"2 1 wing\", expected dimension"},
         {FORMAT_2 "$PhysicalNames\n2\n2 1 \"wing\"\n$EndPhysicalNames\n",
          "expected dimension, number and a name"},
-        {FORMAT_2 "$NodeData\n1\n", "the file ends, expected $EndNodeData"},
+        {FORMAT_2 "$Unknown\n1\n", "the file ends, expected $EndUnknown"},
+        {FORMAT_2 "$NodeData\n1\n", "the file ends, expected a text: cut?"},
+        {FORMAT_2 "$NodeData\n1\nname\n", "expected the name of a field between quotation marks"},
+        {FORMAT_2 "$NodeData\n1\n\"p\"\n1\nx\n", "a real tag: \"x\", expected a number"},
+        {FORMAT_2 "$NodeData\n1\n\"p\"\n0\n2\n0\n1\n", "2 whole tags, expected 3 or more"},
+        {FORMAT_2 "$NodeData\n1\n\"p\"\n0\n3\n0\n0\n1\n", "0 components and 1 rows"},
+        {FORMAT_2 "$NodeData\n1\n\"p\"\n0\n3\n0\n1\n2\n1 5\n-1 6\n$EndNodeData\n",
+         "row 2 of 2: a number is negative"},
+        {FORMAT_2 "$NodeData\n1\n\"p\"\n0\n3\n0\n1\n2\n1 5\n$EndNodeData\n", "row 2 of 2"},
         {FORMAT_4 "$Nodes\n1 3 1 3\n2 1 0 4\n", "a block of 4 rows, but only 3 are left"},
         {FORMAT_4 "$Nodes\n1 3 1 3\n2 1 0 1\n1\n0 0 0\n$EndNodes\n",
          "the blocks hold 1 rows, but the section announced 3"},
@@ -408,6 +486,8 @@ int main(void)
         cmocka_unit_test_teardown(lines_alone_are_a_curve, no_block_left),
         cmocka_unit_test_teardown(binary_of_both_byte_orders, no_block_left),
         cmocka_unit_test_teardown(what_is_wrong_in_binary_is_refused, no_block_left),
+        cmocka_unit_test_teardown(fields_of_text, no_block_left),
+        cmocka_unit_test_teardown(fields_of_binary, no_block_left),
         cmocka_unit_test_teardown(prefixes_of_text, no_block_left),
         cmocka_unit_test_teardown(what_is_wrong_is_refused_with_its_place, no_block_left),
     };

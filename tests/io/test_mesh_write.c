@@ -103,7 +103,11 @@ static void polygons_patches_and_doubles_survive_obj(void **state)
     assert_int_equal(ff_mesh_write(m, "polygons.stl"), FF_OK); /* 2 + 1 triangles */
     r = read_back("polygons.stl");
     assert_int_equal(r->n_cells, 3);
-    assert_true(r->points[3 * r->cell_pts[2] + 1] == (double)(float)third);
+    assert_true(r->points[3 * r->cell_pts[2] + 1] == third); /* text, as there are two patches */
+    assert_int_equal(r->n_patches, 2);
+    assert_string_equal(r->patch_name[0], "left side");
+    assert_int_equal(r->cell_patch[1], 0);
+    assert_int_equal(r->cell_patch[2], 1);
     ff_mesh_destroy(&r);
     ff_mesh_destroy(&m);
     assert_int_equal(unlink("polygons.obj") + unlink("polygons.stl"), 0);
@@ -157,6 +161,46 @@ static void formats_of_volume_meshes(void **state)
         assert_int_equal(unlink(path), 0);
     }
     ff_mesh_destroy(&m);
+    assert_int_equal(ff_mem_blocks(), 0);
+}
+
+/* Fields at points and cells, one with a name that needs care, and one larger polygon whose value its triangles share. */
+static void fields_survive_gmsh(void **state)
+{
+    (void)state;
+    const double p[] = {0, 0, 0, 1, 0, 0, 2, 1, 0, 1, 2, 0, 0, 2, 0, 3, 3, 3};
+    const int64_t c[] = {0, 1, 2, 3, 4, 0, 1, 5}, off[] = {0, 5, 8};
+    ff_mesh *m = NULL, *r = NULL;
+    ff_read_opts opts = FF_READ_OPTS_INIT;
+    assert_int_equal(ff_mesh_create(&m), FF_OK);
+    m->n_points = 6, m->n_cells = 2;
+    assert_int_equal(FF_NEW(m->points, 18), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_pts, 8), FF_OK);
+    assert_int_equal(FF_NEW(m->cell_off, 3), FF_OK);
+    memcpy(m->points, p, sizeof p);
+    memcpy(m->cell_pts, c, sizeof c);
+    memcpy(m->cell_off, off, sizeof off);
+    double *u, *v;
+    assert_int_equal(FF_NEW(u, 12), FF_OK);
+    assert_int_equal(FF_NEW(v, 6), FF_OK);
+    for (int i = 0; i < 12; i++) u[i] = i / 3.0;
+    for (int i = 0; i < 6; i++) v[i] = -1e-300 * i;
+    assert_int_equal(ff_field_set_add(&m->point_data, "u v", 2, 6, &u), FF_OK);
+    assert_int_equal(ff_field_set_add(&m->cell_data, "a \"q\"", 3, 2, &v), FF_OK);
+    assert_int_equal(ff_mesh_finish(m, "test", &opts), FF_OK);
+    assert_int_equal(ff_mesh_write(m, "fields.msh"), FF_OK);
+    r = read_back("fields.msh");
+    assert_int_equal(r->n_cells, 4);
+    const ff_field *at_points = ff_field_set_find(&r->point_data, "u v"),
+                   *at_cells = ff_field_set_find(&r->cell_data, "a 'q'");
+    assert_true(at_points != NULL && at_points->n_comp == 2 && at_cells != NULL && at_cells->n_comp == 3);
+    assert_memory_equal(at_points->value, m->point_data.field[0].value, 12 * sizeof(double));
+    for (int i = 0; i < 4; i++)
+        assert_memory_equal(at_cells->value + 3 * i, m->cell_data.field[0].value + (i < 3 ? 0 : 3),
+                            3 * sizeof(double));
+    ff_mesh_destroy(&r);
+    ff_mesh_destroy(&m);
+    assert_int_equal(unlink("fields.msh"), 0);
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
@@ -235,6 +279,7 @@ int main(void)
         cmocka_unit_test(triangles_come_back),
         cmocka_unit_test(polygons_patches_and_doubles_survive_obj),
         cmocka_unit_test(formats_of_volume_meshes),
+        cmocka_unit_test(fields_survive_gmsh),
         cmocka_unit_test(curves_are_lines),
         cmocka_unit_test(failures_leave_no_file),
     };
