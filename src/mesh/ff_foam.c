@@ -1,6 +1,7 @@
 #include "ff_foam.h"
 
 #include "ff_builder.h"
+#include "ff_foam_field.h"
 #include "ff_foam_file.h"
 #include "ff_log.h"
 #include "ff_mem.h"
@@ -67,8 +68,10 @@ static ff_status find_folder(const char *path, char *out)
 /* ---- boundary ---- */
 
 typedef struct {
-    char *name; /* name[type] */
-    bool out;   /* left out */
+    char *name;      /* name[type] */
+    size_t name_len; /* of the name alone */
+    int64_t cell0;   /* its first face in the mesh, -1: none */
+    bool out;        /* left out */
     int64_t start, n;
     int64_t line; /* of its name, for messages */
 } foam_patch;
@@ -81,6 +84,7 @@ typedef struct {
     ff_builder surface;
     int64_t *ids, cap_ids;           /* corners of the face being read */
     int64_t *ends, n_ends, cap_ends; /* offsets of a compact list */
+    foam_kept owner;                 /* cells at the faces of patches */
 } foam_mesh;
 
 static bool is_left_out(const char *type)
@@ -94,6 +98,8 @@ static ff_status read_patch(foam_file *f, const char *name, foam_patch *p)
     char key[FOAM_WORD], type[FOAM_WORD] = "", both[2 * FOAM_WORD + 2];
     p->start = p->n = -1;
     p->line = f->line;
+    p->cell0 = -1;
+    p->name_len = strlen(name);
     FF_TRY(foam_expect(f, '{', name));
     for (;;) {
         FF_TRY(foam_next(f));
@@ -195,12 +201,13 @@ done:
     return st;
 }
 
-static ff_status count_cells(const foam_mesh *m, const char *name, int64_t *n, int64_t *n_cells)
+static ff_status count_cells(const foam_mesh *m, const char *name, int64_t *n, int64_t *n_cells,
+                             foam_kept *kept)
 {
     foam_file f;
     ff_status st;
     FF_GO(foam_open(&f, m->folder, name, true));
-    FF_GO(foam_cells(&f, name, n, n_cells));
+    FF_GO(foam_cells(&f, name, n, n_cells, kept));
 done:
     foam_close(&f);
     return st;
@@ -225,8 +232,9 @@ static ff_status read_face(foam_mesh *m, foam_file *f, int64_t i, int64_t n, int
     while (*patch < m->n_patches && i >= m->patch[*patch].start + m->patch[*patch].n) ++*patch;
     if (*patch == m->n_patches)
         return foam_fail(f, "face %lld belongs to no patch of the file boundary", (long long)i);
-    const foam_patch *p = &m->patch[*patch];
+    foam_patch *p = &m->patch[*patch];
     if (p->out) return FF_OK;
+    if (p->cell0 < 0) p->cell0 = m->surface.m->n_cells;
     FF_TRY(ff_builder_patch(&m->surface, p->name, strlen(p->name)));
     return ff_builder_cell(&m->surface, m->ids, n);
 }
@@ -292,14 +300,40 @@ static ff_status read_mesh(foam_mesh *m)
 {
     int64_t n_owners, n_owned, n_neighbours;
     FF_TRY(read_boundary(m));
-    FF_TRY(count_cells(m, "neighbour", &n_neighbours, &m->n_inner));
-    FF_TRY(count_cells(m, "owner", &n_owners, &n_owned));
+    FF_TRY(count_cells(m, "neighbour", &n_neighbours, &m->n_inner, NULL));
+    m->owner.from = m->n_inner;
+    FF_TRY(count_cells(m, "owner", &n_owners, &n_owned, &m->owner));
     FF_TRY(read_points(m));
     FF_TRY(read_faces(m));
     if (n_owned != m->n_faces)
         return ff_fail(FF_E_INPUT, "%s/owner: %lld owners, expected %lld, one a face", m->folder,
                        (long long)n_owned, (long long)m->n_faces);
     return check_patches(m);
+}
+
+/* The cell at each face of the patches, in one list: also where the file has one number for all. */
+static ff_status list_owners(foam_mesh *m)
+{
+    int64_t n = m->n_faces - m->n_inner;
+    if (!m->owner.uniform) return FF_OK;
+    FF_TRY(ff_mem_reserve(&m->owner.value, &m->owner.cap, n, sizeof *m->owner.value));
+    for (; m->owner.n < n; m->owner.n++) m->owner.value[m->owner.n] = m->owner.one;
+    return FF_OK;
+}
+
+static ff_status read_fields(foam_mesh *m, int64_t step)
+{
+    foam_place *place;
+    FF_TRY(list_owners(m));
+    FF_TRY(FF_NEW(place, m->n_patches));
+    for (int64_t i = 0; i < m->n_patches; i++) {
+        const foam_patch *p = &m->patch[i];
+        const int64_t *owner = p->n > 0 ? m->owner.value + (p->start - m->n_inner) : NULL;
+        place[i] = (foam_place){p->name, p->name_len, p->n, p->cell0, owner};
+    }
+    ff_status st = foam_fields(m->folder, step, place, m->n_patches, m->owner.largest + 1, m->surface.m);
+    ff_free(place);
+    return st;
 }
 
 ff_status ff_foam_read(const char *path, const ff_read_opts *opts, ff_mesh **out)
@@ -312,6 +346,7 @@ ff_status ff_foam_read(const char *path, const ff_read_opts *opts, ff_mesh **out
     FF_GO(ff_builder_begin(&m.surface, 3));
     FF_GO(read_mesh(&m));
     report_left_out(&m, path);
+    FF_GO(read_fields(&m, opts->step));
     *out = ff_builder_take(&m.surface);
     FF_GO(ff_mesh_finish(*out, path, opts));
 done:
@@ -321,5 +356,6 @@ done:
     ff_free(m.patch);
     ff_free(m.ids);
     ff_free(m.ends);
+    ff_free(m.owner.value);
     return st;
 }

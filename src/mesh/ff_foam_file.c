@@ -185,6 +185,44 @@ ff_status foam_skip_entry(foam_file *f)
     }
 }
 
+/* Numbers a value in a List<...>; 0 for another word. */
+static int list_width(const char *word)
+{
+    static const struct {
+        const char *word;
+        int n;
+    } rows[] = {{"List<scalar>", 1}, {"List<vector>", 3}, {"List<symmTensor>", 6}, {"List<tensor>", 9}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].word, word) == 0) return rows[i].n;
+    return 0;
+}
+
+ff_status foam_skip_value(foam_file *f)
+{
+    int64_t n;
+    FF_TRY(foam_next(f));
+    if (!f->binary || strcmp(f->word, "nonuniform") != 0) {
+        foam_back(f);
+        return foam_skip_entry(f);
+    }
+    FF_TRY(foam_next(f));
+    int width = list_width(f->word);
+    if (width == 0) {
+        foam_back(f);
+        return foam_skip_entry(f);
+    }
+    FF_TRY(foam_count(f, "a list", &n));
+    FF_TRY(foam_next(f));
+    for (int64_t i = 0; foam_is(f, '(') && i < n; i += 512) {
+        int64_t part = n - i < 512 ? n - i : 512;
+        const unsigned char *p;
+        FF_TRY(ff_bytes_take(f->b, (size_t)(part * width * f->scalar), &p));
+        if (p == NULL) return foam_fail(f, "file ends inside a list: cut?");
+    }
+    if (foam_is(f, '(')) FF_TRY(foam_expect(f, ')', "a list"));
+    return foam_skip_entry(f);
+}
+
 /* ---- header ---- */
 
 /* The number behind key in arch, as in "LSB;label=32;scalar=64", in bytes; 0 if it is not there. */
@@ -324,10 +362,15 @@ ff_status foam_label(foam_file *f, const char *what, int64_t *out)
 
 ff_status foam_vector(foam_file *f, const char *what, double x[3])
 {
+    return foam_reals(f, what, 3, x);
+}
+
+ff_status foam_reals(foam_file *f, const char *what, int n, double *x)
+{
     unsigned char raw[8];
     float narrow;
-    if (!f->binary) FF_TRY(foam_expect(f, '(', what));
-    for (int k = 0; k < 3; k++) {
+    if (!f->binary && n > 1) FF_TRY(foam_expect(f, '(', what));
+    for (int k = 0; k < n; k++) {
         if (!f->binary) {
             FF_TRY(foam_f64(f, what, &x[k]));
             continue;
@@ -337,14 +380,20 @@ ff_status foam_vector(foam_file *f, const char *what, double x[3])
         x[k] = (double)narrow;
         if (f->scalar == 8) memcpy(&x[k], raw, sizeof x[k]);
     }
-    return f->binary ? FF_OK : foam_expect(f, ')', what);
+    return f->binary || n == 1 ? FF_OK : foam_expect(f, ')', what);
 }
 
 /* Item i of a list of cells. */
-static ff_status count_cell(foam_file *f, const char *what, int64_t i, int64_t *n_cells)
+static ff_status count_cell(foam_file *f, const char *what, int64_t i, int64_t *n_cells, foam_kept *kept)
 {
     int64_t v;
     FF_TRY(foam_label(f, what, &v));
+    if (kept != NULL && i == 0) kept->one = v;
+    if (kept != NULL && v > kept->largest) kept->largest = v;
+    if (kept != NULL && i >= kept->from && !kept->uniform) {
+        FF_TRY(ff_mem_reserve(&kept->value, &kept->cap, kept->n + 1, sizeof *kept->value));
+        kept->value[kept->n++] = v;
+    }
     if (v == -1) return FF_OK;
     if (v < -1 || *n_cells < i)
         return foam_fail(f, "%s: item %lld is %lld, expected %s", what, (long long)i, (long long)v,
@@ -353,14 +402,15 @@ static ff_status count_cell(foam_file *f, const char *what, int64_t i, int64_t *
     return FF_OK;
 }
 
-ff_status foam_cells(foam_file *f, const char *what, int64_t *n, int64_t *n_cells)
+ff_status foam_cells(foam_file *f, const char *what, int64_t *n, int64_t *n_cells, foam_kept *kept)
 {
     foam_list l = {0};
     *n_cells = 0;
     FF_TRY(foam_count(f, what, n));
     FF_TRY(foam_next(f));
     if (foam_is(f, '{')) {
-        FF_TRY(count_cell(f, what, 0, n_cells));
+        if (kept != NULL) kept->uniform = true;
+        FF_TRY(count_cell(f, what, 0, n_cells, kept));
         *n_cells *= *n;
         return foam_expect(f, '}', what);
     }
@@ -369,6 +419,6 @@ ff_status foam_cells(foam_file *f, const char *what, int64_t *n, int64_t *n_cell
     if (l.bare && *n > 0)
         return foam_fail(f, "%s: \"%s\" behind their number, expected \"(\"", what, found(f).s);
     if (l.bare) foam_back(f);
-    for (int64_t i = 0; i < *n; i++) FF_TRY(count_cell(f, what, i, n_cells));
+    for (int64_t i = 0; i < *n; i++) FF_TRY(count_cell(f, what, i, n_cells, kept));
     return foam_list_end(f, what, &l);
 }

@@ -38,6 +38,8 @@ ff_status foam_count(foam_file *f, const char *what, int64_t *out);
 ff_status foam_i64(foam_file *f, const char *what, int64_t *out);
 ff_status foam_f64(foam_file *f, const char *what, double *out);
 ff_status foam_skip_entry(foam_file *f); /* rest of a dictionary's entry: up to ';' or over a { } block */
+/* The same where lists of values may be binary: those behind "List<scalar>" and the like are read by their size. */
+ff_status foam_skip_value(foam_file *f);
 
 /* ---- lists ---- */
 /* Begins a list "N (": *n items follow, then foam_list_end. A list of none may lack its parentheses. */
@@ -50,10 +52,18 @@ ff_status foam_list_end(foam_file *f, const char *what, const foam_list *l);
 /* One whole number, or three real ones, of a list, text or binary. */
 ff_status foam_label(foam_file *f, const char *what, int64_t *out);
 ff_status foam_vector(foam_file *f, const char *what, double x[3]);
-/* A whole list of cell numbers whose values are not wanted, also in the form N{value}. *n: how many; *n_cells: how many
- * of them are cells, those before the first -1 (early versions write -1 for "no cell").
+/* n real numbers: one alone, several between parentheses in text. */
+ff_status foam_reals(foam_file *f, const char *what, int n, double *x);
+/* A whole list of cell numbers, also in the form N{value}. *n: how many; *n_cells: how many of them are cells, those
+ * before the first -1 (early versions write -1 for "no cell"). kept, unless NULL: the values from item kept->from on,
+ * or the one value of the form N{value}, and the largest of all.
  * FF_E_INPUT: other negative numbers, or a cell behind a -1. */
-ff_status foam_cells(foam_file *f, const char *what, int64_t *n, int64_t *n_cells);
+typedef struct foam_kept {
+    int64_t from, n, cap, *value; /* value [n], owned by the caller */
+    bool uniform;
+    int64_t one, largest; /* one: of N{value} */
+} foam_kept;
+ff_status foam_cells(foam_file *f, const char *what, int64_t *n, int64_t *n_cells, foam_kept *kept);
 
 /* Records `path: line N: text`; FF_E_INPUT. */
 ff_status foam_fail(const foam_file *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -394,6 +394,194 @@ static void every_prefix_is_refused(void **state)
     assert_true(ff_scratch_remove(folder));
 }
 
+/* ---- fields of a time folder ---- */
+
+static void reals(bytes *b, mode m, int n, const double *v)
+{
+    if (!m.binary && n > 1) text(b, "(");
+    for (int i = 0; i < n; i++) real(b, m, v[i]);
+    if (!m.binary && n > 1) text(b, ")");
+}
+
+/* p (n_comp 1) or U (3): one value on the inlet, one a face on the walls, none on the outlet; two cells. */
+static void make_field(bytes *b, mode m, int n_comp)
+{
+    static const double inner[] = {10, 11, 12, 20, 21, 22};
+    const char *kind = n_comp == 1 ? "List<scalar>" : "List<vector>";
+    double v[24];
+    for (int i = 0; i < 24; i++) v[i] = i + 0.5;
+    head(b, m, n_comp == 1 ? "volScalarField" : "volVectorField");
+    text(b, "dimensions [0 2 -2 0 0 0 0];\n\ninternalField nonuniform ");
+    text(b, kind);
+    list(b, 2);
+    reals(b, m, n_comp, inner);
+    reals(b, m, n_comp, inner + n_comp);
+    text(b, ");\n\nboundaryField\n{\n inlet { type fixedValue; p0 nonuniform ");
+    text(b, kind);
+    list(b, 1);
+    reals(b, m, n_comp, v);
+    text(b, n_comp == 1 ? "); value uniform 7; }\n" : "); value uniform (7 8 9); }\n");
+    text(b, " outlet { type zeroGradient; }\n \"(none|oth.*)\" { type calculated; value nonuniform "
+            "List<scalar> 0(); }\n"
+            " walls\n {\n type calculated; value nonuniform ");
+    text(b, kind);
+    list(b, 8);
+    for (int i = 0; i < 8; i++) reals(b, m, n_comp, v + i * n_comp);
+    text(b, ");\n }\n}\n");
+}
+
+static void write_named(const char *folder, const char *name, const bytes *b, bool zipped)
+{
+    char path[300];
+    (void)snprintf(path, sizeof path, "%.200s/%s%s", folder, name, zipped ? ".gz" : "");
+    if (!zipped) {
+        ff_test_write(path, b->s, b->n);
+        return;
+    }
+    gzFile z = gzopen(path, "wb");
+    assert_int_equal(gzwrite(z, b->s, (unsigned)b->n), (int)b->n);
+    assert_int_equal(gzclose(z), Z_OK);
+}
+
+typedef struct {
+    char top[64], constant[100], mesh[100], time[3][100];
+} foam_case;
+
+static void case_begin(foam_case *c, bytes f[N_FILES])
+{
+    static const char *const times[] = {"0", "2", "10.5"};
+    assert_true(ff_scratch_make(c->top));
+    (void)snprintf(c->constant, sizeof c->constant, "%s/constant", c->top);
+    (void)snprintf(c->mesh, sizeof c->mesh, "%s/constant/polyMesh", c->top);
+    assert_int_equal(mkdir(c->constant, 0700) | mkdir(c->mesh, 0700), 0);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(c->time[i], sizeof c->time[i], "%s/%s", c->top, times[i]);
+        assert_int_equal(mkdir(c->time[i], 0700), 0);
+    }
+    make(f, text_mode);
+    for (int i = 0; i < N_FILES; i++) write_file(c->mesh, i, &f[i], false);
+}
+
+static void case_end(foam_case *c)
+{
+    static const char *const names[] = {"p", "U", "p.gz", "U.gz", "notes"};
+    for (int i = 0; i < 3; i++) {
+        char path[200];
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            (void)snprintf(path, sizeof path, "%s/%s", c->time[i], names[k]);
+            (void)unlink(path);
+        }
+        assert_int_equal(rmdir(c->time[i]), 0);
+    }
+    remove_files(c->mesh);
+    assert_int_equal(rmdir(c->mesh) | rmdir(c->constant), 0);
+    assert_true(ff_scratch_remove(c->top));
+}
+
+static void fields_of_the_last_time(void **state)
+{
+    (void)state;
+    static bytes f[N_FILES], field;
+    foam_case c;
+    ff_mesh *m;
+    for (int bits = 0; bits < 8; bits++) {
+        mode how = {.binary = bits & 1, .big = bits & 2, .zipped = bits & 4, .label = 4, .scalar = 8};
+        case_begin(&c, f);
+        for (int n_comp = 1; n_comp <= 3; n_comp += 2) {
+            make_field(&field, how, n_comp);
+            write_named(c.time[2], n_comp == 1 ? "p" : "U", &field, how.zipped);
+        }
+        ff_test_write(strcat(strcpy((char[200]){0}, c.time[2]), "/notes"), "no field", 8);
+        if (read_mesh(c.top, &m) != FF_OK) fail_msg("bits %d: %s", bits, ff_error_text());
+        const ff_field *p = ff_field_set_find(&m->cell_data, "p"), *u = ff_field_set_find(&m->cell_data, "U");
+        assert_true(p != NULL && u != NULL && m->cell_data.n == 2 && p->n_comp == 1 && u->n_comp == 3);
+        assert_true(p->value[0] == 7 && u->value[0] == 7 && u->value[2] == 9);
+        assert_true(p->value[1] == 11 && u->value[3] == 20 &&
+                    u->value[5] == 22); /* that of the cell at the outlet */
+        for (int i = 0; i < 8; i++)
+            assert_true(p->value[2 + i] == i + 0.5 && u->value[3 * (2 + i)] == 3 * i + 0.5);
+        ff_mesh_destroy(&m);
+        case_end(&c);
+    }
+    assert_int_equal(ff_mem_blocks(), 0);
+}
+
+static void times_are_chosen(void **state)
+{
+    (void)state;
+    static bytes f[N_FILES], field;
+    static const char *const value[] = {"uniform 1", "uniform 2", "$internalField"};
+    foam_case c;
+    ff_mesh *m;
+    case_begin(&c, f);
+    for (int i = 0; i < 3; i++) {
+        char line[200];
+        head(&field, text_mode, "volScalarField");
+        (void)snprintf(
+            line, sizeof line,
+            "#include \"x\"\ninternalField uniform 3;\nboundaryField { \".*\" { type a; value %s; } outlet { "
+            "type b; value uniform 9; } }\n",
+            value[i]);
+        text(&field, line);
+        write_named(c.time[i], "p", &field, false);
+    }
+    static const double want[] = {3, 1, 2, 3}; /* by step; 0 is the last one */
+    for (int step = 0; step < 5; step++) {
+        ff_read_opts opts = FF_READ_OPTS_INIT;
+        opts.step = step;
+        ff_error_clear();
+        ff_status st = ff_mesh_read(c.top, &opts, &m);
+        if (step == 4) {
+            ff_test_refused(st, "step = 4, but there are 3 time folders");
+            continue;
+        }
+        if (st != FF_OK) fail_msg("%s", ff_error_text());
+        assert_true(m->cell_data.n == 1);
+        assert_true(m->cell_data.field[0].value[0] == want[step] && m->cell_data.field[0].value[1] == 9);
+        ff_mesh_destroy(&m);
+    }
+    case_end(&c);
+}
+
+/* Every prefix of a field's file, and what contradicts the mesh. */
+static void wrong_fields_are_refused(void **state)
+{
+    (void)state;
+    static bytes f[N_FILES], field;
+    foam_case c;
+    ff_mesh *m;
+    case_begin(&c, f);
+    for (int binary = 0; binary < 2; binary++) {
+        mode how = {.binary = binary, .label = 4, .scalar = 8};
+        make_field(&field, how, 3);
+        size_t whole = field.n - 1; /* without the last end of line */
+        for (field.n = 0; field.n < whole; field.n++) {
+            write_named(c.time[2], "U", &field, false);
+            ff_status st = read_mesh(c.top, &m);
+            bool silent =
+                st == FF_OK && m->cell_data.n == 0 && memmem(field.s, field.n, "class vol", 9) == NULL;
+            if (st == FF_OK) ff_mesh_destroy(&m);
+            if (st == FF_OK && !silent) fail_msg("cut at %zu of %zu is accepted", field.n, whole);
+            if (st != FF_OK) ff_test_refused(st, "10.5/U");
+        }
+    }
+    make_field(&field, text_mode, 1);
+    edit(&field, "\n8\n(", "\n7\n(");
+    edit(&field, "7.5 )", ")");
+    write_named(c.time[2], "U", &field, false);
+    ff_test_refused(read_mesh(c.top, &m), "patch walls: 7 values, expected 8, one a face");
+    make_field(&field, text_mode, 1);
+    edit(&field, "\n2\n(10 ", "\n1\n(");
+    write_named(c.time[2], "U", &field, false);
+    ff_test_refused(read_mesh(c.top, &m), "internalField: 1 values, expected 2, one a cell");
+    make_field(&field, text_mode, 1);
+    edit(&field, "uniform 7", "someone 7");
+    write_named(c.time[2], "U", &field, false);
+    ff_test_refused(read_mesh(c.top, &m), "\"someone\", expected uniform or nonuniform");
+    case_end(&c);
+    assert_int_equal(ff_mem_blocks(), 0);
+}
+
 static const char ftr[] = "2\n(\nbody\nempty\n\nwing\n\"\"\n)\n\n4((0 0 0) (1 0 0) (0 1 0) (0 0 1))\n\n"
                           "3\n(\n((0 2 1) 0)\n((0 1 3) 1)\n((0 3 2) 5)\n)";
 
@@ -429,6 +617,9 @@ int main(void)
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(binary_needs_arch_and_rising_offsets),
         cmocka_unit_test(every_prefix_is_refused),
+        cmocka_unit_test(fields_of_the_last_time),
+        cmocka_unit_test(times_are_chosen),
+        cmocka_unit_test(wrong_fields_are_refused),
         cmocka_unit_test(surfaces_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
