@@ -68,6 +68,9 @@ typedef struct ff_read_opts {
  * Errors: FF_E_INPUT with file, place, what was expected. */
 ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out);
 
+/* The i-th format that is read, by the name it has in messages; NULL behind the last one. */
+const char *ff_mesh_format(int i);
+
 /* Reads over ranks: rank r receives cells [n r / size, n (r + 1) / size) with the points they use. Binary STL
  * and VTKHDF are read in parallel; others on rank 0 and scattered. Collective */
 ff_status ff_mesh_read_dist(ff_comm *comm, const char *path, const ff_read_opts *opts, ff_mesh **out);

@@ -16,6 +16,7 @@ typedef struct obj_reader {
     int64_t ahead;           /* largest id beyond the points read so far: checked at the end */
     int64_t ahead_line;      /* its line */
     bool known, warned;      /* a statement of OBJ was met; an unknown one was reported */
+    bool open_end;           /* the last line is a statement of the surface and has no end */
 } obj_reader;
 
 /* Statements of the format that say nothing about the surface. The first ones hold a name or path: a
@@ -173,6 +174,7 @@ static ff_status read_statement(obj_reader *r, char *w, size_t len)
     if (w[0] == '#') return FF_OK;
     if (c != 'v' && c != 'f' && c != 'l' && c != 'g' && c != 'o') return read_over(r, w, len);
     r->known = true;
+    r->open_end = ff_bytes_line_open(r->b);
     if (c == 'v') return read_point(r);
     if (c == 'g' || c == 'o') return read_group(r);
     return read_cell(r, c == 'f');
@@ -187,6 +189,30 @@ static ff_mesh *take_mesh(obj_reader *r)
     m->n_points = from->n_points;
     from->points = NULL;
     return m;
+}
+
+/* OBJ has neither counts nor an end mark: these are the traces that a cut leaves. */
+static ff_status warn_of_cut(const obj_reader *r, const ff_mesh *m)
+{
+    const char *path = ff_bytes_path(r->b);
+    uint8_t *used;
+    int64_t unused = 0;
+    if (r->open_end)
+        ff_warn("%s: line %lld has no end; if the file was cut there, its last number is wrong", path,
+                (long long)ff_bytes_line_no(r->b));
+    if (m->n_cells == 0) {
+        ff_warn("%s: holds no face and no line: cut, or points alone?", path);
+        return FF_OK;
+    }
+    int64_t corners = m->cell_off != NULL ? m->cell_off[m->n_cells] : m->dim * m->n_cells;
+    FF_TRY(FF_NEW0(used, m->n_points));
+    for (int64_t i = 0; i < corners; i++) used[m->cell_pts[i]] = 1;
+    for (int64_t i = 0; i < m->n_points; i++) unused += !used[i];
+    if (unused > 0)
+        ff_warn("%s: %lld of %lld vertices are used by no %s: cut?", path, (long long)unused,
+                (long long)m->n_points, m->dim == 3 ? "face" : "line");
+    ff_free(used);
+    return FF_OK;
 }
 
 ff_status ff_obj_parse(ff_bytes *b, ff_mesh **out)
@@ -209,7 +235,9 @@ ff_status ff_obj_parse(ff_bytes *b, ff_mesh **out)
         goto done;
     }
     *out = take_mesh(&r);
+    FF_GO(warn_of_cut(&r, *out));
 done:
+    if (st != FF_OK) ff_mesh_destroy(out);
     ff_builder_free(&r.faces);
     ff_builder_free(&r.lines);
     ff_free(r.ids);

@@ -93,6 +93,19 @@ static const rule by_name[] = {
     {".ftr", ff_foam_read_surface, "OpenFOAM surface", false},
 };
 
+const char *ff_mesh_format(int i)
+{
+    size_t n = sizeof by_content / sizeof *by_content, all = n + sizeof by_name / sizeof *by_name;
+    for (size_t k = 0; k < all; k++) {
+        bool seen = false;
+        const rule *row = k < n ? &by_content[k] : &by_name[k - n];
+        for (size_t e = 0; e < k && !seen; e++)
+            seen = strcmp((e < n ? &by_content[e] : &by_name[e - n])->what, row->what) == 0;
+        if (row->read != NULL && !seen && i-- == 0) return row->what;
+    }
+    return i == 0 ? "OpenFOAM polyMesh" : NULL; /* folders */
+}
+
 /* Whether name without .gz ends in ext. */
 static bool has_extension(const char *name, const char *ext)
 {

@@ -19,6 +19,7 @@ typedef struct {
     int64_t *off[FF_PD_KINDS], *conn[FF_PD_KINDS]; /* owned */
     int64_t *type, n_types;
     int data;               /* which rows attributes have now: 0 none yet, 1 points, 2 cells */
+    const char *announced;  /* "POINT_DATA" or "CELL_DATA" if no array of it came yet */
     ff_field_set cell_rows; /* cell data by rows of the file */
     int64_t *row;
 } vtk_reader;
@@ -175,11 +176,21 @@ static ff_status read_array(vtk_reader *r, const char *name, vtk_type t, int64_t
     ff_field_set *set = r->data == 1 ? &r->m->point_data : &r->cell_rows;
     if (n_comp > 1000000 || (n_comp > 0 && n_rows > 1000000000000 / n_comp))
         return ff_bytes_fail(r->f.b, "array %s: %lld components, expected fewer", name, (long long)n_comp);
+    r->announced = NULL;
     if (t == VTK_TEXT) return vtk_skip_texts(&r->f, n_comp * n_rows);
     bool keep = r->data != 0 && n_rows == rows_of(r, r->data) && n_comp > 0 && name[0] != 0 &&
                 ff_field_set_find(set, name) == NULL;
     FF_TRY(vtk_numbers(&r->f, name, t, n_comp * n_rows, keep ? &value : NULL, NULL));
     return keep ? ff_field_set_add(set, name, (int)n_comp, n_rows, &value) : FF_OK;
+}
+
+/* Lines up to a blank one, which every writer puts there. */
+static ff_status skip_metadata(vtk_reader *r)
+{
+    size_t len;
+    do FF_TRY(ff_bytes_line(r->f.b, &r->f.p, &len));
+    while (r->f.p != NULL && vtk_more(&r->f));
+    return r->f.p != NULL ? FF_OK : ff_bytes_fail(r->f.b, "file ends inside METADATA: cut?");
 }
 
 /* FIELD name n: arrays, each "name components tuples type". */
@@ -192,14 +203,9 @@ static ff_status read_field_data(vtk_reader *r)
     FF_TRY(vtk_count(&r->f, "number of arrays", &n));
     for (int64_t i = 0; i < n; i++) {
         FF_TRY(read_name(r, name));
-        if (strcmp(name, "METADATA") == 0) { /* of the array before */
-            size_t len;
-            for (r->f.p = NULL; i > 0;) {
-                FF_TRY(ff_bytes_line(r->f.b, &r->f.p, &len));
-                if (r->f.p == NULL || !vtk_more(&r->f)) break;
-            }
+        if (i > 0 && strcmp(name, "METADATA") == 0) { /* of the array before */
+            FF_TRY(skip_metadata(r));
             i--;
-            if (r->f.p == NULL) return ff_bytes_fail(r->f.b, "file ends inside METADATA: cut?");
             continue;
         }
         FF_TRY(vtk_count(&r->f, "components", &n_comp));
@@ -259,18 +265,10 @@ static ff_status begin_data(vtk_reader *r, int data)
     const char *what = data == 1 ? "POINT_DATA" : "CELL_DATA";
     FF_TRY(vtk_count(&r->f, what, &n));
     r->data = data;
+    r->announced = what;
     if (n == rows_of(r, data)) return FF_OK;
     return ff_bytes_fail(r->f.b, "%s %lld, expected %lld as there are before it", what, (long long)n,
                          (long long)rows_of(r, data));
-}
-
-/* Lines up to a blank one. */
-static ff_status skip_metadata(vtk_reader *r)
-{
-    size_t len;
-    do FF_TRY(ff_bytes_line(r->f.b, &r->f.p, &len));
-    while (r->f.p != NULL && vtk_more(&r->f));
-    return FF_OK;
 }
 
 /* ---- sections ---- */
@@ -360,6 +358,8 @@ static ff_status check_complete(const vtk_reader *r)
                           : !r->has_cells ? (r->unstructured ? "CELLS" : "cells")
                                           : NULL;
     if (r->unstructured && !r->has_types && missing == NULL) missing = "CELL_TYPES";
+    if (missing == NULL && r->announced != NULL)
+        return ff_bytes_fail(r->f.b, "file ends behind %s, expected its arrays: cut?", r->announced);
     if (missing != NULL) return ff_bytes_fail(r->f.b, "file ends without %s: cut?", missing);
     if (r->unstructured && r->n_types != r->n_cells[FF_PD_POLYS])
         return ff_bytes_fail(r->f.b, "CELL_TYPES %lld, expected %lld as in CELLS", (long long)r->n_types,
