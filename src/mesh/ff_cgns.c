@@ -153,6 +153,14 @@ static ff_status read_points(reader *r, cgns_zone *z)
 
 /* ---- entry ---- */
 
+ff_status cgns_put_face(cgns_zone *z, ff_builder *b, int64_t *ids, int64_t n, int64_t owner)
+{
+    FF_TRY(ff_mem_reserve(&z->owner, &z->cap_owners, z->n_owners + 1, sizeof *z->owner));
+    z->owner[z->n_owners++] = owner;
+    for (int64_t k = 0; k < n; k++) ids[k] += z->point0;
+    return ff_builder_cell(b, ids, n);
+}
+
 static ff_status read_zone(reader *r, cgns_zone *z)
 {
     FF_TRY(read_points(r, z));
@@ -193,7 +201,10 @@ ff_status ff_cgns_read(const char *path, const ff_read_opts *opts, ff_mesh **out
     FF_GO(ff_mesh_finish(*out, path, opts));
 done:
     if (st != FF_OK) ff_mesh_destroy(out);
-    for (int64_t i = 0; i < r.n_zones; i++) cgns_sets_free(&r.zone[i]);
+    for (int64_t i = 0; i < r.n_zones; i++) {
+        cgns_sets_free(&r.zone[i]);
+        ff_free(r.zone[i].owner);
+    }
     ff_free(r.zone);
     ff_builder_free(&r.b);
     cgns_tree_close(&r.t);

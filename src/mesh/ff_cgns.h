@@ -15,7 +15,8 @@ ff_status ff_cgns_probe(const char *path, bool *yes);
  * names or that one cell only uses. Without such sections: the faces of volume elements used once.
  * Structured zones: the faces in boundary conditions, named by family or else condition; without any, the six sides.
  * Faces in connectivities between zones are no boundary. With several zones (bases), names of sections begin with
- * the zone's (base's). Vertex solutions become point fields, cell solutions of surface bases cell fields. Local
+ * the zone's (base's). Vertex solutions become point fields, cell solutions of surface bases cell
+ * fields, those of volumes too, where the cell behind a face is known. Local
  * Errors: FF_E_INPUT with file and node; FF_E_UNSUPPORTED ADF of a Cray, other than Cartesian coordinates. */
 ff_status ff_cgns_read(const char *path, const ff_read_opts *opts, ff_mesh **out);
 

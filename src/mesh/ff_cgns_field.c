@@ -4,6 +4,7 @@
 #include "ff_log.h"
 #include "ff_mem.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- arrays with rind ---- */
@@ -77,13 +78,17 @@ static ff_status read_rows(const cgns_zone *z, bool at_vertices, const char *nam
 {
     int64_t container = -1, array, n = at_vertices ? z->n_vertices : z->cell1 - z->cell0;
     double *x = NULL;
+    bool behind =
+        !at_vertices && !z->whole; /* cells of the volume: each face has the value of the one behind it */
     *fits = n == 0;
     FF_TRY(find_array(z, at_vertices, name, &container, &array));
     if (array < 0 || *fits || strchr("RIU", z->t->node[array].type[0]) == NULL) return FF_OK;
-    if (!at_vertices && z->n_cells != n) return FF_OK;
+    if (!at_vertices && !behind && z->n_cells != n) return FF_OK;
     FF_TRY(cgns_zone_array(z, container, array, at_vertices, &x));
     *fits = x != NULL;
-    if (x != NULL) memcpy(value, x, (size_t)n * sizeof *x);
+    if (x != NULL && !behind) memcpy(value, x, (size_t)n * sizeof *x);
+    for (int64_t i = 0; x != NULL && behind && i < n; i++)
+        value[i] = z->owner[i] >= 0 && z->owner[i] < z->n_cells ? x[z->owner[i]] : (double)NAN;
     ff_free(x);
     return FF_OK;
 }
@@ -109,15 +114,25 @@ static ff_status read_field(const cgns_zone *zone, int64_t n_zones, bool at_vert
     return st;
 }
 
-/* Fields are those of the first zone's solutions. Cell values of volume zones belong to no face of the boundary. */
+/* Whether the cell behind some face is known. */
+static bool knows_owners(const cgns_zone *zone, int64_t n_zones)
+{
+    for (int64_t k = 0; k < n_zones; k++)
+        for (int64_t i = 0; i < zone[k].n_owners; i++)
+            if (zone[k].owner[i] >= 0) return true;
+    return false;
+}
+
+/* Fields are those of the first zone's solutions. */
 ff_status cgns_fields(const cgns_zone *zone, int64_t n_zones, ff_mesh *m)
 {
     const cgns_tree *t = zone->t;
     char place[CGNS_NAME];
+    bool cells = zone->whole || knows_owners(zone, n_zones);
     for (int64_t s = -1; (s = cgns_find(t, zone->node, "FlowSolution_t", NULL, s)) >= 0;) {
         FF_TRY(cgns_read_text(t, cgns_find(t, s, "GridLocation_t", NULL, -1), place, sizeof place));
         bool vertex = place[0] == 0 || strcmp(place, "Vertex") == 0;
-        if (!vertex && (strcmp(place, "CellCenter") != 0 || !zone->whole)) continue;
+        if (!vertex && (strcmp(place, "CellCenter") != 0 || !cells)) continue;
         for (int64_t a = -1; (a = cgns_find(t, s, "DataArray_t", NULL, a)) >= 0;)
             FF_TRY(read_field(zone, n_zones, vertex, t->node[a].name, m));
     }

@@ -45,8 +45,10 @@ typedef struct cgns_zone {
     int index_dim;        /* 1 unstructured */
     int64_t nv[3], nc[3]; /* vertices and cells a direction; 1 beyond index_dim */
     int64_t n_vertices, n_cells;
-    int64_t point0;                 /* its first point in the mesh */
-    int64_t cell0, cell1;           /* its cells in the mesh */
+    int64_t point0;       /* its first point in the mesh */
+    int64_t cell0, cell1; /* its cells in the mesh */
+    int64_t n_owners, cap_owners;
+    int64_t *owner; /* [n_owners] volume zones: the cell behind each of them, from 0; -1: not known */
     char prefix[2 * CGNS_NAME + 2]; /* "Zone/" before names of sections, "" in files of one zone */
     int n_sets;
     cgns_set *set; /* in file order */
@@ -76,8 +78,10 @@ void cgns_element(const cgns_section *s, int64_t i, int64_t *type, const int64_t
 ff_status cgns_section_type(const cgns_tree *t, int64_t node, int64_t *type);
 
 /* Cells of one zone into the mesh, with patches. Local */
-ff_status cgns_unstructured(const cgns_zone *z, ff_builder *b);
-ff_status cgns_structured(const cgns_zone *z, ff_builder *b);
+ff_status cgns_unstructured(cgns_zone *z, ff_builder *b);
+ff_status cgns_structured(cgns_zone *z, ff_builder *b);
+/* Adds a cell of the mesh with corners ids [n] of the zone's points and the volume cell behind it (-1: unknown). */
+ff_status cgns_put_face(cgns_zone *z, ff_builder *b, int64_t *ids, int64_t n, int64_t owner);
 
 /* A child array of container (coordinates, solution) over the zone's vertices or cells, without rind; *out [n] owned by
  * the caller, NULL if its size does not fit. */

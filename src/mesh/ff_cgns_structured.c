@@ -9,7 +9,7 @@
 /* Side 2 d + e: index d is at its first (e = 0) or last (e = 1) vertex. Its faces are numbered over the cells of the
  * other directions, the lower one fastest. */
 typedef struct {
-    const cgns_zone *z;
+    cgns_zone *z;
     ff_builder *b;
     int n_sides;
     int64_t n[6]; /* faces of each side */
@@ -160,12 +160,23 @@ static ff_status mark_all(structured *w)
 
 /* ---- cells ---- */
 
+/* The cell behind face i of a side. */
+static int64_t cell_behind(const cgns_zone *z, int side, int64_t i)
+{
+    int d = side / 2, a, b;
+    int64_t at[3] = {0, 0, 0};
+    others(z, d, &a, &b);
+    at[d] = side % 2 ? z->nc[d] - 1 : 0;
+    at[a] = i % cells_of(z, a);
+    if (b >= 0) at[b] = i / cells_of(z, a);
+    return at[0] + z->nc[0] * (at[1] + z->nc[1] * at[2]);
+}
+
 static ff_status put_face(structured *w, int side, int64_t i)
 {
     int64_t ids[4];
     int n = face_corners(w->z, side, i, ids);
-    for (int k = 0; k < n; k++) ids[k] += w->z->point0;
-    return ff_builder_cell(w->b, ids, n);
+    return cgns_put_face(w->z, w->b, ids, n, cell_behind(w->z, side, i));
 }
 
 /* All faces with that mark, as one patch. */
@@ -207,7 +218,7 @@ static ff_status put_sides(structured *w)
     return FF_OK;
 }
 
-static ff_status boundary_of(const cgns_zone *z, ff_builder *b)
+static ff_status boundary_of(cgns_zone *z, ff_builder *b)
 {
     structured w = {.z = z, .b = b, .n_sides = 2 * z->index_dim};
     ff_status st = FF_OK;
@@ -239,7 +250,7 @@ static ff_status surface_of(const cgns_zone *z, ff_builder *b)
     return FF_OK;
 }
 
-ff_status cgns_structured(const cgns_zone *z, ff_builder *b)
+ff_status cgns_structured(cgns_zone *z, ff_builder *b)
 {
     return z->whole ? surface_of(z, b) : boundary_of(z, b);
 }

@@ -5,12 +5,18 @@
 
 #include <string.h>
 
+typedef struct {                /* a section of cells, by its numbers */
+    int64_t first, last, cell0; /* its first cell in solutions */
+} cell_range;
+
 typedef struct {
-    const cgns_zone *z;
+    cgns_zone *z;
     ff_builder *b;
     int64_t n, cap;
     cgns_section *sec;     /* [n] the sections read, in file order */
     int64_t *ids, cap_ids; /* corners of one element, from 0 */
+    int64_t n_ranges, cap_ranges;
+    cell_range *range; /* ascending */
 } unstructured;
 
 /* ---- elements ---- */
@@ -260,14 +266,64 @@ static ff_status name_patch(unstructured *u, int64_t node, int32_t mark)
     return ff_builder_patch(u->b, name, a + b);
 }
 
-/* u->ids [n] as a cell. */
-static ff_status put_cell(unstructured *u, int64_t n)
+/* ---- the cell behind a face ---- */
+
+/* Numbers of the sections of cells; none where a section holds elements of several dimensions. */
+static ff_status list_ranges(unstructured *u)
 {
-    for (int64_t k = 0; k < n; k++) u->ids[k] += u->z->point0;
-    return ff_builder_cell(u->b, u->ids, n);
+    const cgns_tree *t = u->z->t;
+    for (int64_t node = -1; (node = cgns_find(t, u->z->node, "Elements_t", NULL, node)) >= 0;) {
+        int64_t type, at, *v, numbers = cgns_find(t, node, NULL, "ElementRange", -1);
+        FF_TRY(cgns_section_type(t, node, &type));
+        if (type == CGNS_MIXED) u->n_ranges = 0;
+        if (type == CGNS_MIXED) return FF_OK;
+        if (type < 0 || cgns_kinds[type].dim != u->z->cell_dim || numbers < 0 || t->node[numbers].n != 2)
+            continue;
+        FF_TRY(cgns_read_i64(t, numbers, &v));
+        cell_range r = {.first = v[0], .last = v[1]};
+        ff_free(v);
+        if (r.first < 1 || r.last < r.first || r.last > 1000000000000) continue; /* refused when it is read */
+        FF_TRY(ff_mem_reserve(&u->range, &u->cap_ranges, u->n_ranges + 1, sizeof *u->range));
+        for (at = u->n_ranges++; at > 0 && u->range[at - 1].first > r.first; at--)
+            u->range[at] = u->range[at - 1];
+        u->range[at] = r;
+    }
+    for (int64_t i = 1; i < u->n_ranges; i++) {
+        const cell_range *before = &u->range[i - 1];
+        if (before->last >= u->range[i].first) u->n_ranges = 0; /* contradictory */
+        if (u->n_ranges > 0) u->range[i].cell0 = before->cell0 + (before->last - before->first + 1);
+    }
+    return FF_OK;
 }
 
-static ff_status put_section(unstructured *u, const cgns_section *s, const int32_t *mark, const uint8_t *flip)
+/* The cell with that number of an element; -1 if it is none. */
+static int64_t cell_of(const unstructured *u, int64_t number)
+{
+    for (int64_t i = 0; i < u->n_ranges; i++) {
+        const cell_range *r = &u->range[i];
+        if (number < r->first || number > r->last) continue;
+        int64_t cell = r->cell0 + (number - r->first);
+        return cell < u->z->n_cells ? cell : -1;
+    }
+    return -1;
+}
+
+/* owner [s->n]: from ParentElements or ParentData, whose first two columns are the cells at both sides of each face. */
+static ff_status find_owners(const unstructured *u, const cgns_section *s, int64_t *owner)
+{
+    const cgns_tree *t = u->z->t;
+    int64_t *p, node = cgns_find(t, s->node, NULL, "ParentElements", -1);
+    if (node < 0) node = cgns_find(t, s->node, NULL, "ParentData", -1);
+    for (int64_t i = 0; i < s->n; i++) owner[i] = -1;
+    if (node < 0 || t->node[node].n < 2 * s->n) return FF_OK;
+    FF_TRY(cgns_read_i64(t, node, &p));
+    for (int64_t i = 0; i < s->n; i++) owner[i] = cell_of(u, p[i] != 0 ? p[i] : p[s->n + i]);
+    ff_free(p);
+    return FF_OK;
+}
+
+static ff_status put_faces(unstructured *u, const cgns_section *s, const int32_t *mark, const uint8_t *flip,
+                           const int64_t *owner)
 {
     bool conditions = (s->type == CGNS_NGON && !u->z->whole) || is_split(s, mark, u->z->face_dim);
     int64_t n;
@@ -276,7 +332,7 @@ static ff_status put_section(unstructured *u, const cgns_section *s, const int32
         if (n == 0 || mark[i] == CGNS_INNER) continue;
         if (flip[i]) reverse(u->ids, n);
         FF_TRY(name_patch(u, s->node, conditions ? mark[i] : CGNS_UNMARKED));
-        FF_TRY(put_cell(u, n));
+        FF_TRY(cgns_put_face(u->z, u->b, u->ids, n, owner[i]));
     }
     return FF_OK;
 }
@@ -285,16 +341,20 @@ static ff_status from_section(unstructured *u, const cgns_section *s)
 {
     int32_t *mark = NULL;
     uint8_t *flip = NULL;
+    int64_t *owner = NULL;
     bool polygons = s->type == CGNS_NGON && !u->z->whole;
     ff_status st;
     FF_GO(FF_NEW(mark, s->n));
     FF_GO(FF_NEW0(flip, s->n));
+    FF_GO(FF_NEW(owner, s->n));
+    FF_GO(find_owners(u, s, owner));
     for (int64_t i = 0; i < s->n; i++) mark[i] = CGNS_UNMARKED;
     if (!u->z->whole) mark_by_elements(u->z, s, mark);
     if (polygons) FF_GO(mark_polygons(u, s, mark, flip));
     if (!u->z->whole && has_vertex_sets(u->z, !polygons)) FF_GO(mark_by_vertices(u, s, !polygons, mark));
-    FF_GO(put_section(u, s, mark, flip));
+    FF_GO(put_faces(u, s, mark, flip, owner));
 done:
+    ff_free(owner);
     ff_free(mark);
     ff_free(flip);
     return st;
@@ -302,15 +362,17 @@ done:
 
 /* ---- from cells ---- */
 
-static ff_status add_cell(unstructured *u, const cgns_section *s, int64_t i, ff_faces *f)
+/* *cell: number of the next cell in solutions. */
+static ff_status add_cell(unstructured *u, const cgns_section *s, int64_t i, int64_t *cell, ff_faces *f)
 {
     static const ff_shape shape[9] = {
         [4] = FF_SHAPE_TETRA, [5] = FF_SHAPE_PYRAMID, [6] = FF_SHAPE_WEDGE, [8] = FF_SHAPE_HEXA};
     int64_t n;
     FF_TRY(take_corners(u, s, i, u->z->cell_dim, &n));
     if (n == 0) return FF_OK; /* of another dimension; NFACE comes with NGON, which stands for it */
-    return u->z->cell_dim == 3 ? ff_faces_add_cell(f, i, shape[n], u->ids)
-                               : ff_faces_add_edges(f, i, u->ids, n);
+    ++*cell;
+    return u->z->cell_dim == 3 ? ff_faces_add_cell(f, *cell - 1, shape[n], u->ids)
+                               : ff_faces_add_edges(f, *cell - 1, u->ids, n);
 }
 
 /* The faces of volume elements (edges of plane ones) that one element only uses. */
@@ -319,10 +381,11 @@ static ff_status from_cells(unstructured *u)
     ff_faces f = {0};
     int32_t *mark = NULL;
     bool some = false;
+    int64_t cell = 0;
     ff_status st;
     FF_GO(read_sections(u, u->z->cell_dim, &some));
     for (int64_t k = 0; k < u->n; k++)
-        for (int64_t i = 0; i < u->sec[k].n; i++) FF_GO(add_cell(u, &u->sec[k], i, &f));
+        for (int64_t i = 0; i < u->sec[k].n; i++) FF_GO(add_cell(u, &u->sec[k], i, &cell, &f));
     FF_GO(ff_faces_keep_free(&f));
     FF_GO(FF_NEW(mark, f.n));
     for (int64_t i = 0; i < f.n; i++) mark[i] = CGNS_UNMARKED;
@@ -333,7 +396,7 @@ static ff_status from_cells(unstructured *u)
         FF_GO(name_patch(u, u->z->node, mark[i]));
         FF_GO(ff_mem_reserve(&u->ids, &u->cap_ids, n, sizeof *u->ids));
         memcpy(u->ids, f.ids + f.off[i], (size_t)n * sizeof *u->ids);
-        FF_GO(put_cell(u, n));
+        FF_GO(cgns_put_face(u->z, u->b, u->ids, n, cell == u->z->n_cells ? f.cell[i] : -1));
     }
 done:
     ff_free(mark);
@@ -341,11 +404,12 @@ done:
     return st;
 }
 
-ff_status cgns_unstructured(const cgns_zone *z, ff_builder *b)
+ff_status cgns_unstructured(cgns_zone *z, ff_builder *b)
 {
     unstructured u = {.z = z, .b = b};
     bool some = false;
     ff_status st;
+    if (!z->whole) FF_GO(list_ranges(&u));
     FF_GO(read_sections(&u, z->face_dim, &some));
     for (int64_t i = 0; some && i < u.n; i++) FF_GO(from_section(&u, &u.sec[i]));
     if (!some && !z->whole) {
@@ -356,5 +420,6 @@ done:
     drop_sections(&u);
     ff_free(u.sec);
     ff_free(u.ids);
+    ff_free(u.range);
     return st;
 }

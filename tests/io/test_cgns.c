@@ -386,6 +386,45 @@ static void surface_bases_and_fields(void **state)
     }
 }
 
+/* Values 5 and 6 in the two cells of a volume: each face has that of the cell behind it. how 0: structured, with rind;
+ * 1: faces of the cells; 2: NGON with parents; 3: a section with parents; 4: without them nothing is known. */
+static void cell_values_reach_the_boundary(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < W_KINDS; kind++)
+        for (int how = 0; how < 5; how++) {
+            writer w;
+            double v[3] = {5, 6, -1};
+            int parents[20] = {0};
+            place root = w_open(&w, kind, FILE_NAME), base = w_base(&w, root, "Base", 3, 3);
+            place z = w_zone(&w, base, "Zone", how == 0, 3, two, 0);
+            if (how == 2) {
+                polygons(&w, z, true, true);
+                (void)w_section(&w, z, "cells", HEXA_8, 12, 13, hexas, 16, NULL);
+            }
+            if (how == 1 || how > 2) (void)w_section(&w, z, "Hexas", HEXA_8, 1, 2, hexas, 16, NULL);
+            if (how > 2) {
+                place s = w_section(&w, z, "skin", QUAD_4, 3, 12, quads[0], 40, NULL);
+                for (int f = 0; f < 10; f++) parents[f] = f % 2 ? 2 : 1;
+                if (how == 3) (void)w_ints(&w, s, "ParentElements", "DataArray_t", 10, 2, parents);
+            }
+            place t = w_empty(&w, z, "AtCells", "FlowSolution_t");
+            (void)w_text(&w, t, "GridLocation", "GridLocation_t", "CellCenter");
+            if (how == 0) (void)w_ints(&w, t, "Rind", "Rind_t", 6, 0, (int[]){0, 1, 0, 0, 0, 0});
+            (void)w_reals(&w, t, "Cp", how == 0 ? 3 : 2, v);
+            w_close(&w);
+            ff_mesh *m = must_read(10, 10);
+            assert_int_equal(m->cell_data.n, how < 4);
+            for (int64_t c = 0; how < 4 && c < 10; c++) {
+                int64_t n, at = ff_mesh_cell(m, c, &n);
+                double x = 0; /* of the face's centre: below 1 in the first cell */
+                for (int64_t i = at; i < at + n; i++) x += m->points[3 * m->cell_pts[i]] / 4;
+                assert_true(m->cell_data.field[0].value[c] == (x < 1 ? 5 : 6));
+            }
+            ff_mesh_destroy(&m);
+        }
+}
+
 static void structured_surface_with_rind(void **state)
 {
     (void)state;
@@ -577,6 +616,7 @@ int main(void)
         cmocka_unit_test(structured_variants),
         cmocka_unit_test(plane_bases_give_curves),
         cmocka_unit_test(surface_bases_and_fields),
+        cmocka_unit_test(cell_values_reach_the_boundary),
         cmocka_unit_test(structured_surface_with_rind),
         cmocka_unit_test(wrong_sections_are_refused),
         cmocka_unit_test(wrong_trees_are_refused),
