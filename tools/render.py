@@ -364,7 +364,7 @@ def colour_bar(plt, fig, norm, cmap, label):
         return
     axis = fig.add_axes([0.925, 0.2, 0.014, 0.6])
     bar = fig.colorbar(plt.cm.ScalarMappable(norm, cmap), cax=axis, extend="both")
-    bar.set_label(label, fontsize=12)
+    bar.ax.set_title(label, fontsize=12, pad=14)  # beside the bar it would be cut
     bar.outline.set_linewidth(0.5)
 
 
