@@ -48,7 +48,8 @@ static ff_status read_list(foam_file *f, const char *what, int n_comp, values *v
     }
     foam_list l = {.n = n, .bare = n == 0 && !foam_is(f, '(')};
     if (l.bare) foam_back(f);
-    if (!l.bare && !foam_is(f, '(')) return foam_fail(f, "%s: expected \"(\" behind the number %lld", what, (long long)n);
+    if (!l.bare && !foam_is(f, '('))
+        return foam_fail(f, "%s: expected \"(\" behind the number %lld", what, (long long)n);
     for (; v->n < n; v->n++) {
         FF_TRY(ff_mem_reserve(&v->list, &v->cap, (v->n + 1) * n_comp, sizeof *v->list));
         FF_TRY(foam_reals(f, what, n_comp, v->list + v->n * n_comp));
@@ -64,7 +65,8 @@ static ff_status read_values(foam_file *f, const char *what, int n_comp, values 
     bool uniform = strcmp(f->word, "uniform") == 0;
     if (!uniform && strcmp(f->word, "nonuniform") != 0) {
         if (f->word[0] != '$')
-            return foam_fail(f, "%s: \"%s\", expected uniform or nonuniform", what, ff_show(f->word, f->len).s);
+            return foam_fail(f, "%s: \"%s\", expected uniform or nonuniform", what,
+                             ff_show(f->word, f->len).s);
         return foam_skip_entry(f);
     }
     v->there = true;
@@ -101,7 +103,8 @@ static int components(const char *kind)
     static const struct {
         const char *kind;
         int n;
-    } rows[] = {{"volScalarField", 1}, {"volVectorField", 3}, {"volSymmTensorField", 6}, {"volTensorField", 9}};
+    } rows[] = {
+        {"volScalarField", 1}, {"volVectorField", 3}, {"volSymmTensorField", 6}, {"volTensorField", 9}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].kind, kind) == 0) return rows[i].n;
     return 0;
@@ -121,12 +124,13 @@ static const double *value_behind(const field *w, const foam_place *p, const cha
 static ff_status fill(field *w, const foam_place *p, const char *type, const values *v)
 {
     if (v->there && !v->uniform && v->n != p->n)
-        return foam_fail(&w->f, "patch %.*s: %lld values, expected %lld, one a face", (int)p->name_len, p->name,
-                         (long long)v->n, (long long)p->n);
+        return foam_fail(&w->f, "patch %.*s: %lld values, expected %lld, one a face", (int)p->name_len,
+                         p->name, (long long)v->n, (long long)p->n);
     for (int64_t i = 0; p->cell0 >= 0 && i < p->n; i++) {
         const double *x = v->there ? value_at(v, i, w->n_comp) : value_behind(w, p, type, i);
         w->n_missing += x == NULL;
-        for (int k = 0; k < w->n_comp; k++) w->out[(p->cell0 + i) * w->n_comp + k] = x != NULL ? x[k] : (double)NAN;
+        for (int k = 0; k < w->n_comp; k++)
+            w->out[(p->cell0 + i) * w->n_comp + k] = x != NULL ? x[k] : (double)NAN;
     }
     return FF_OK;
 }
@@ -143,8 +147,8 @@ static ff_status fill_named(field *w, const char *name, bool pattern, const char
         (void)snprintf(patch, sizeof patch, "%.*s", (int)p->name_len, p->name);
         bool equal = strcmp(patch, name) == 0;
         regmatch_t at[1];
-        bool match = have && !equal && w->set[i] < 2 && regexec(&re, patch, 1, at, 0) == 0 && at[0].rm_so == 0 &&
-                     (size_t)at[0].rm_eo == p->name_len;
+        bool match = have && !equal && w->set[i] < 2 && regexec(&re, patch, 1, at, 0) == 0 &&
+                     at[0].rm_so == 0 && (size_t)at[0].rm_eo == p->name_len;
         if (!equal && !match) continue;
         w->set[i] = equal ? 2 : 1;
         st = fill(w, p, type, v);
@@ -204,12 +208,13 @@ static ff_status read_entries(field *w)
         if (strcmp(f->word, "internalField") == 0) {
             FF_TRY(read_values(f, "internalField", w->n_comp, &w->inner));
             if (w->inner.there && !w->inner.uniform && w->inner.n != w->n_volume_cells)
-                return foam_fail(f, "internalField: %lld values, expected %lld, one a cell", (long long)w->inner.n,
-                                 (long long)w->n_volume_cells);
+                return foam_fail(f, "internalField: %lld values, expected %lld, one a cell",
+                                 (long long)w->inner.n, (long long)w->n_volume_cells);
         } else if (strcmp(f->word, "boundaryField") == 0) {
             FF_TRY(read_boundary(w));
             done = true;
-        } else if (f->word[0] != '#') { /* directives take the rest of their line; what they bring in is not read */
+        } else if (f->word[0] !=
+                   '#') { /* directives take the rest of their line; what they bring in is not read */
             FF_TRY(foam_skip_entry(f));
         } else {
             FF_TRY(foam_next(f));
@@ -222,8 +227,8 @@ static ff_status add_field(field *w, ff_mesh *m)
     for (int64_t i = 0; i < w->n_places; i++)
         if (w->set[i] == 0 && w->place[i].cell0 >= 0) w->n_missing += w->place[i].n;
     if (w->n_missing > 0)
-        ff_warn("%s: no value at %lld of %lld faces: NaN there", ff_bytes_path(w->f.b), (long long)w->n_missing,
-                (long long)m->n_cells);
+        ff_warn("%s: no value at %lld of %lld faces: NaN there", ff_bytes_path(w->f.b),
+                (long long)w->n_missing, (long long)m->n_cells);
     if (ff_field_set_find(&m->cell_data, w->name) != NULL) return FF_OK;
     return ff_field_set_add(&m->cell_data, w->name, w->n_comp, m->n_cells, &w->out);
 }

@@ -19,7 +19,8 @@ static ff_status head_number(ff_gmsh_in *in, const char *what, bool whole, int64
     if (line == NULL) return ff_gmsh_fail(in, "the file ends, expected %s: cut?", what);
     char *w = ff_word(&line, &len);
     if (whole ? ff_word_i64(w, len, out) : ff_word_double(w, len, &ignored)) return FF_OK;
-    return ff_gmsh_fail(in, "%s: \"%s\", expected a %snumber", what, ff_show(w, len).s, whole ? "whole " : "");
+    return ff_gmsh_fail(in, "%s: \"%s\", expected a %snumber", what, ff_show(w, len).s,
+                        whole ? "whole " : "");
 }
 
 /* The texts of the head, the first of which is the field's name. */
@@ -72,7 +73,8 @@ static ff_status read_rows(ff_gmsh_in *in, ff_gmsh_data *d)
         in->row++;
         FF_TRY(ff_mem_reserve(&d->tag, &cap_tags, d->n + 1, sizeof *d->tag));
         FF_TRY(ff_mem_reserve(&d->value, &cap_values, (d->n + 1) * d->n_comp, sizeof *d->value));
-        FF_TRY(in->binary ? ff_gmsh_int(in, "a number", &d->tag[d->n]) : ff_gmsh_id(in, "a number", &d->tag[d->n]));
+        FF_TRY(in->binary ? ff_gmsh_int(in, "a number", &d->tag[d->n])
+                          : ff_gmsh_id(in, "a number", &d->tag[d->n]));
         if (d->tag[d->n] < 0)
             return ff_gmsh_fail(in, "number %lld, expected 0 or more", (long long)d->tag[d->n]);
         for (int64_t k = 0; k < d->n_comp; k++)

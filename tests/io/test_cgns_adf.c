@@ -160,14 +160,15 @@ static void links_are_followed(void **state)
             w_close(&w);
         }
         place base = w_base(&w, w_open(&w, W_ADF, "l.cgns"), "Base", 3, 3);
-        if (!outside) (void)w_section(&w, w_zone(&w, base, "A", false, 3, two, 0), "skin", 7, 1, 2, quads, 8, NULL);
+        if (!outside)
+            (void)w_section(&w, w_zone(&w, base, "A", false, 3, two, 0), "skin", 7, 1, 2, quads, 8, NULL);
         place z = w_ints(&w, base, "B", "Zone_t", 1, 3, (int[]){12, 2, 0});
         (void)w_text(&w, z, "ZoneType", "ZoneType_t", "Unstructured");
         assert_int_equal(cgio_create_link(w.cgio, z.id, "GridCoordinates", outside ? "a.cgns" : "",
-                                          "/Base/A/GridCoordinates", &id), 0);
+                                          "/Base/A/GridCoordinates", &id),
+                         0);
         if (outside) (void)w_section(&w, z, "skin", 7, 1, 2, quads, 8, NULL);
-        if (!outside)
-            assert_int_equal(cgio_create_link(w.cgio, z.id, "skin", "", "/Base/A/skin", &id), 0);
+        if (!outside) assert_int_equal(cgio_create_link(w.cgio, z.id, "skin", "", "/Base/A/skin", &id), 0);
         w_close(&w);
         m = must_read("l.cgns");
         assert_int_equal(m->n_cells, outside ? 2 : 4);

@@ -101,8 +101,8 @@ static bool same_fields(const ff_field_set *a, const ff_field_set *b, int64_t n)
     if (a->n != b->n) return false;
     for (int i = 0; i < a->n; i++)
         if (strcmp(a->field[i].name, b->field[i].name) != 0 || a->field[i].n_comp != b->field[i].n_comp ||
-            memcmp(a->field[i].value, b->field[i].value,
-                   (size_t)(n * a->field[i].n_comp) * sizeof(double)) != 0)
+            memcmp(a->field[i].value, b->field[i].value, (size_t)(n * a->field[i].n_comp) * sizeof(double)) !=
+                0)
             return false;
     return true;
 }
@@ -134,7 +134,8 @@ static void cut_file(const char *what, const char *file, const char *text, size_
             refused++;
             continue;
         }
-        bool equal = ff_test_same_mesh(m, whole) && same_fields(&m->cell_data, &whole->cell_data, m->n_cells) &&
+        bool equal = ff_test_same_mesh(m, whole) &&
+                     same_fields(&m->cell_data, &whole->cell_data, m->n_cells) &&
                      same_fields(&m->point_data, &whole->point_data, m->n_points);
         ff_mesh_destroy(&m);
         if (equal) same++;
@@ -144,8 +145,8 @@ static void cut_file(const char *what, const char *file, const char *text, size_
             fail_msg("%s: %zu of %zu bytes are taken for a whole file", file, k, n);
         silent++;
     }
-    printf("%s: %zu prefixes: %d refused, %d whole surfaces, %d with a warning, %d complete files\n", what, n, refused,
-           same, with_warning, silent);
+    printf("%s: %zu prefixes: %d refused, %d whole surfaces, %d with a warning, %d complete files\n", what, n,
+           refused, same, with_warning, silent);
     assert_true(refused > 0);
     ff_mesh_destroy(&whole);
 }
@@ -234,8 +235,8 @@ static void openfoam_mesh_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_has_a_row),  cmocka_unit_test(every_format_is_cut),
-        cmocka_unit_test(compressed_text_is_cut),  cmocka_unit_test(openfoam_surface_is_cut),
+        cmocka_unit_test(every_format_has_a_row), cmocka_unit_test(every_format_is_cut),
+        cmocka_unit_test(compressed_text_is_cut), cmocka_unit_test(openfoam_surface_is_cut),
         cmocka_unit_test(openfoam_mesh_is_cut),
     };
     char folder[64];
