@@ -555,7 +555,8 @@ static size_t adf_end(const char *file)
     return (size_t)(4096 * block + offset);
 }
 
-/* ADF fills its last block with nothing: what lacks that only is whole, with a warning. */
+/* HDF5 of libcgns is like our own: cut at every 7th byte, the others at each. ADF fills its last block with nothing: what
+ * lacks that only is whole, with a warning. */
 static void every_prefix_is_refused(void **state)
 {
     (void)state;
@@ -568,7 +569,8 @@ static void every_prefix_is_refused(void **state)
         (void)w_section(&w, z, "skin", QUAD_4, 3, 12, quads[0], 40, NULL);
         w_close(&w);
         size_t n = load(whole, sizeof whole);
-        for (size_t cut = n; cut-- > 1;) {
+        for (size_t cut = n, step = kind == W_HDF5 ? 7 : 1; cut > step;) {
+            cut -= step;
             assert_int_equal(truncate(FILE_NAME, (off_t)cut), 0);
             ff_status st = read_file(&m);
             if (st == FF_OK && kind == W_ADF && cut > adf_end(whole)) {

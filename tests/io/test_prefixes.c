@@ -69,8 +69,7 @@ static const struct {
     {"legacy VTK", "fuzz/corpus/vtk/quadpd_510", ends_section},
     {"legacy VTK", "fuzz/corpus/vtk/quadpd_511", ends_section},
     {"HDF5", "fuzz/corpus/vtkhdf/lines.vtkhdf", NULL},
-    {"HDF5", "fuzz/corpus/vtkhdf/plain.h5", NULL},
-    {"HDF5", "fuzz/corpus/cgns/structured_hdf5", NULL},
+    {"HDF5", "fuzz/corpus/vtkhdf/plain.h5", NULL}, /* CGNS in HDF5: io.cgns */
     {"CGNS", "fuzz/corpus/cgns/ngon_adf", NULL},
     {"Gmsh", "data/tetra.msh", NULL},
     {"Gmsh", "data/tetra_22_binary.msh", NULL},
