@@ -55,7 +55,8 @@ static void print_defects(const ff_mesh *m, const ff_mesh_stats *s, const uint8_
     const char *edge = curve ? "end" : "edge";
     char name[48];
     line(curve ? "zero-length edges" : "zero-area cells", s->zero_area_cells,
-         s->zero_area_cells > 0 ? "they carry no normal: --repair drops those without which no edge opens" : "");
+         s->zero_area_cells > 0 ? "they carry no normal: --repair drops those without which no edge opens"
+                                : "");
     first_cells(m, bad, FF_BAD_ZERO_AREA);
     if (!curve)
         line("sliver cells", s->sliver_cells,

@@ -242,9 +242,10 @@ void ff_mesh_warn_units(const char *name, const ff_mesh_stats *s)
     /* float32 keeps 6e-8 of a coordinate: 100 extents away that is 6e-6 of the extent, the size of a fine
      * cell */
     if (farthest > 100 * extent)
-        ff_warn("%s: coordinates up to %.6g are %.3g times the extent: float32 would lose digits there; predict "
-                "moves the mesh to the origin first",
-                name, farthest, farthest / extent);
+        ff_warn(
+            "%s: coordinates up to %.6g are %.3g times the extent: float32 would lose digits there; predict "
+            "moves the mesh to the origin first",
+            name, farthest, farthest / extent);
     if (s->misoriented_edges > 0)
         ff_warn(
             "%s: %lld edges have two cells of opposite winding (%lld winding groups in %lld parts): normals "
