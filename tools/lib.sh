@@ -9,7 +9,7 @@ die() {
 }
 
 # Cores to build with: what the scheduler or container lets us use.
-jobs=$(nproc)
+jobs=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # these bound nproc too
 
 # configure DIR [cmake options]: a build folder below the repository.
 configure() {
