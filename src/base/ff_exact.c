@@ -12,9 +12,9 @@ void ff_exact_add(ff_exact *a, double v)
         a->bad = true;
         return;
     }
-    /* 53 significant bits: split so that each part converts exactly, then shift. */
+    /* 53 significant bits: split so that each part converts exactly, then shift. low may be 2^63 in a tie. */
     double high = nearbyint(v * 0x1p16), low = nearbyint((v - high * 0x1p-16) * 0x1p80);
-    a->sum += (__int128)(int64_t)high * ((__int128)1 << 64) + (__int128)(int64_t)low;
+    a->sum += (__int128)(int64_t)high * ((__int128)1 << 64) + (__int128)low;
     if (a->sum > ((__int128)1 << 126) || a->sum < -((__int128)1 << 126)) a->bad = true;
 }
 

@@ -90,10 +90,12 @@ static inline double nearest_back(double x)
 /* Both words of a term; false if it is out of range. */
 static inline bool split(double v, int64_t *hi, int64_t *lo)
 {
+    bool good = fabs(v) < 0x1p27;
+    int64_t keep = -(int64_t)good; /* what is out of range must not wrap the words */
     double high = nearest_back(v * 0x1p24);
-    *hi = nearest(high);
-    *lo = nearest((v - high * 0x1p-24) * 0x1p72);
-    return fabs(v) < 0x1p27;
+    *hi = nearest(high) & keep;
+    *lo = nearest((v - high * 0x1p-24) * 0x1p72) & keep;
+    return good;
 }
 
 static void carry(int64_t *hi, int64_t *lo)

@@ -61,6 +61,11 @@ static void tiny_and_cancelling_terms_survive(void **state)
     ff_exact_add(&a, -3.25);
     ff_exact_add(&a, -0x1p-70);
     assert_true(ff_exact_value(&a) == -3.25);
+    for (int k = -7; k <= 7; k += 2) { /* half way between two of the upper part's steps */
+        ff_exact tie = {0};
+        ff_exact_add(&tie, k * 0x1p-17);
+        assert_true(ff_exact_value(&tie) == k * 0x1p-17);
+    }
 }
 
 static void what_does_not_fit_is_not_a_number(void **state)

@@ -1,6 +1,7 @@
 /* Float vector functions against the C library in double: relative error in units of 2^-24, over the whole range
  * the kernel can ask for. The plain vectors (no fused multiply-add) are the least accurate kind, so they are tested;
  * the others run the same text. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,7 +28,9 @@ static float value(bundle_fn f, float x)
     for (int i = 0; i < BUNDLE; i++) v[i] = alone[i] = v_set1(x);
     f(v, BUNDLE);
     f(alone, 1);
-    assert_memory_equal(&v[2], &alone[0], sizeof(vr));
+    if (!isnan(alone[0][0]))
+        assert_memory_equal(&v[2], &alone[0], sizeof(vr)); /* a NaN's sign is the compiler's */
+    assert_int_equal(isnan(v[2][0]), isnan(alone[0][0]));
     return v[1][FF_W - 1];
 }
 
