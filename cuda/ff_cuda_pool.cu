@@ -104,6 +104,14 @@ done:
     return st;
 }
 
+ff_status ff_cuda_new(ff_cuda_pool *p, const void *host, size_t bytes, void *out)
+{
+    *(void **)out = NULL;
+    if (host == NULL) return FF_OK;
+    FF_TRY(ff_cuda_alloc(p, bytes, out));
+    return ff_cuda_put(p, *(void **)out, host, bytes);
+}
+
 ff_status ff_cuda_get(ff_cuda_pool *p, void *host, const void *d, size_t bytes)
 {
     ff_status st = FF_OK;

@@ -26,6 +26,8 @@ void ff_cuda_free(ff_cuda_pool *pool,
 /* Copies in stream order, of ordinary (not pinned) host memory: put returns when it may be reused. What get brings is
  * there after ff_cuda_wait.                                                                                  Local */
 ff_status ff_cuda_put(ff_cuda_pool *pool, void *d, const void *host, size_t bytes);
+/* *out becomes a block with a copy of host; NULL where host is NULL. */
+ff_status ff_cuda_new(ff_cuda_pool *pool, const void *host, size_t bytes, void *out);
 ff_status ff_cuda_get(ff_cuda_pool *pool, void *host, const void *d, size_t bytes);
 ff_status ff_cuda_zero(ff_cuda_pool *pool, void *d, size_t bytes);
 ff_status ff_cuda_wait(ff_cuda_pool *pool); /* for the stream; reports what failed on it */

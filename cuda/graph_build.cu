@@ -145,14 +145,6 @@ static __global__ void graph_edges(const graph_job g, int64_t n_edges, const uin
     if (ff_lattice_norm2(v) == 0) atomicAdd(coincident, 1ull);
 }
 
-/* A host array on the device; NULL stays NULL. */
-static ff_status put(ff_cuda_pool *pool, const void *host, size_t bytes, void *out)
-{
-    if (host == NULL) return FF_OK;
-    FF_TRY(ff_cuda_alloc(pool, bytes, out));
-    return ff_cuda_put(pool, *(void **)out, host, bytes);
-}
-
 /* Frame, wraps and numbers of nodes are made on the host, in one pass over the points. */
 static ff_status upload(ff_cuda_pool *pool, const ff_graph_points *p, const ff_search *s, graph_scratch *w)
 {
@@ -168,11 +160,11 @@ static ff_status upload(ff_cuda_pool *pool, const ff_graph_points *p, const ff_s
         for (size_t i = 0; i < n; i++) node[i] = -1;
         for (int64_t k = 0; k < p->n_nodes; k++) node[p->node[k]] = (int32_t)k;
     }
-    FF_GO(put(pool, x_tree, 3 * n * sizeof *x_tree, &w->d_x_tree));
-    FF_GO(put(pool, p->x, 3 * n * sizeof *p->x, &w->d_x));
-    FF_GO(put(pool, wrap, 3 * n * sizeof *wrap, &w->d_wrap));
-    FF_GO(put(pool, node, n * sizeof *node, &w->d_node));
-    FF_GO(put(pool, p->node, (size_t)p->n_nodes * sizeof *p->node, &w->d_held));
+    FF_GO(ff_cuda_new(pool, x_tree, 3 * n * sizeof *x_tree, &w->d_x_tree));
+    FF_GO(ff_cuda_new(pool, p->x, 3 * n * sizeof *p->x, &w->d_x));
+    FF_GO(ff_cuda_new(pool, wrap, 3 * n * sizeof *wrap, &w->d_wrap));
+    FF_GO(ff_cuda_new(pool, node, n * sizeof *node, &w->d_node));
+    FF_GO(ff_cuda_new(pool, p->node, (size_t)p->n_nodes * sizeof *p->node, &w->d_held));
 done:
     ff_free(x_tree);
     ff_free(wrap);

@@ -12,7 +12,8 @@
  * Bound   6 FLOP a multiply-add of the network (forward, back, weights): wide 0.98 MFLOP a pair and branch, 1.2 ns at
  *         790 TFLOP/s in bf16. Bytes a pair through the L2 cache: wide, bf16: weights 2 x 328 kB / 128 pairs = 5.1 kB;
  *         chunk 4.9 kB written, 1.5 kB (SiLU') read by the tile and 3.4 kB times 1 to 4 by the squares; sums
- *         1.1 kB / 16: 2.5 to 4 ns at 5.5 TB/s. Not yet measured: the floor is the L2's until squares grow
+ *         1.1 kB / 16: 2.5 to 4 ns at 5.5 TB/s. Measured on the H200, wide, bf16: tile
+ *         7.8 ns, squares 3.7, sources 0.2: 10 % of the FLOP floor (docs/measurements.md, docs/kernels.md)
  * Oracle  ff_globe_tile_adjoint_f64, tests/gpu/test_pair_adjoint.c; index arithmetic: tests/unit/test_adj_tile.c
  * Care    padding pairs have cotangent and strength 0; padding units stay 0 (weights 0, SiLU(0) = 0); columns past a
  *         layer's tiles are zeroed before a product reads them */
@@ -112,14 +113,6 @@ static void adj_job_destroy(void *impl, ff_adj_job **jp)
     *jp = NULL;
 }
 
-static ff_status upload(ff_cuda_pool *pool, void *d_out, const void *host, size_t bytes)
-{
-    void *d = NULL;
-    FF_TRY(ff_cuda_alloc(pool, bytes, &d));
-    *(void **)d_out = d;
-    return ff_cuda_put(pool, d, host, bytes);
-}
-
 static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **out)
 {
     ff_status st = FF_OK;
@@ -141,13 +134,13 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
         j->first_slot[b] = l->group_slot[l->block_off[b]];
         j->last_slot[b] = l->group_slot[l->block_off[b + 1] - 1];
     }
-    FF_GO(upload(pool, &j->x_s, l->x_s, 4 * (size_t)l->n_slot * sizeof(double)));
-    FF_GO(upload(pool, &j->x_t, l->x_t, 4 * (size_t)l->n_target * sizeof(double)));
-    FF_GO(upload(pool, &j->group_off, l->group_off, ((size_t)l->n_slot + 1) * sizeof(int64_t)));
-    FF_GO(upload(pool, &j->block_off, l->block_off, (blocks + 1) * sizeof(int64_t)));
-    FF_GO(upload(pool, &j->block_part, l->block_part, blocks * sizeof(int32_t)));
-    FF_GO(upload(pool, &j->group_slot, l->group_slot, (size_t)l->n_group * sizeof(int32_t)));
-    FF_GO(upload(pool, &j->target, l->target, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t)));
+    FF_GO(ff_cuda_new(pool, l->x_s, 4 * (size_t)l->n_slot * sizeof(double), &j->x_s));
+    FF_GO(ff_cuda_new(pool, l->x_t, 4 * (size_t)l->n_target * sizeof(double), &j->x_t));
+    FF_GO(ff_cuda_new(pool, l->group_off, ((size_t)l->n_slot + 1) * sizeof(int64_t), &j->group_off));
+    FF_GO(ff_cuda_new(pool, l->block_off, (blocks + 1) * sizeof(int64_t), &j->block_off));
+    FF_GO(ff_cuda_new(pool, l->block_part, blocks * sizeof(int32_t), &j->block_part));
+    FF_GO(ff_cuda_new(pool, l->group_slot, (size_t)l->n_group * sizeof(int32_t), &j->group_slot));
+    FF_GO(ff_cuda_new(pool, l->target, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t), &j->target));
     *out = j;
     j = NULL;
 done:
@@ -182,8 +175,8 @@ static ff_status adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **o
     bias = (float *)ff_mem_alloc0((size_t)n->c.n_bias, sizeof *bias);
     if (image == NULL || bias == NULL) FF_GO(FF_E_MEM);
     ff_adj_pack(v, &n->c, image, bias);
-    FF_GO(upload(c->pool, &n->image, image, (size_t)n->c.image_words * sizeof *image));
-    FF_GO(upload(c->pool, &n->bias, bias, (size_t)n->c.n_bias * sizeof *bias));
+    FF_GO(ff_cuda_new(c->pool, image, (size_t)n->c.image_words * sizeof *image, &n->image));
+    FF_GO(ff_cuda_new(c->pool, bias, (size_t)n->c.n_bias * sizeof *bias, &n->bias));
     *out = n;
     n = NULL;
 done:
@@ -251,12 +244,7 @@ static cudaError_t weights_side(const ff_adj_cfg *c, const adj_io *io, const int
 static cudaError_t weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off,
                            const int32_t *block_part, int64_t n, cudaStream_t s)
 {
-    int squares = 0;
-    for (int l = 0; l <= c->n_hidden; l++) { /* as adj_squares() counts */
-        int m = 8 * c->layer[l].tiles, k = 8 * c->layer[l].tiles_t;
-        squares += (m + c->side - 1) / c->side * ((k + c->side - 1) / c->side);
-    }
-    dim3 grid((unsigned)squares, (unsigned)n);
+    dim3 grid((unsigned)c->squares, (unsigned)n);
     return c->prec == FF_ADJ_BF16   ? weights_side<FF_ADJ_BF16>(c, io, block_off, block_part, grid, s)
            : c->prec == FF_ADJ_TF32 ? weights_side<FF_ADJ_TF32>(c, io, block_off, block_part, grid, s)
                                     : weights_side<FF_ADJ_F32>(c, io, block_off, block_part, grid, s);

@@ -9,10 +9,10 @@ template <class C> static void put(char *block, int n_cols, int n, int k, float 
     int per = 16 / C::EB;
     char *at = block + k / per * n_cols * 16 + n * 16 + k % per * C::EB;
     if (C::BF16) {
-        uint16_t v = to_bf16(x);
+        uint16_t v = ff_to_bf16(x);
         memcpy(at, &v, sizeof v);
     } else {
-        uint32_t v = to_tf32(x);
+        uint32_t v = ff_to_tf32(x);
         memcpy(at, &v, sizeof v);
     }
 }

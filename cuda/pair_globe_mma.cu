@@ -141,10 +141,10 @@ static void put(const ff_mma_cfg *c, ff_cuda_precision precision, char *at, int 
     int in = byte % (32 * c->kc);
     at += (size_t)chunk * (size_t)(rows * 32 * c->kc) + ff_mma_at(c->kc, n, in / 16) + in % 16;
     if (precision == FF_CUDA_BF16) {
-        uint16_t v = to_bf16(x);
+        uint16_t v = ff_to_bf16(x);
         memcpy(at, &v, sizeof v);
     } else {
-        uint32_t v = to_tf32(x);
+        uint32_t v = ff_to_tf32(x);
         memcpy(at, precision == FF_CUDA_F32 ? (const void *)&x : (const void *)&v, sizeof v);
     }
 }

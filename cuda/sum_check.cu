@@ -101,7 +101,7 @@ extern "C" ff_status ff_sum_cuda_check(ff_sum_cuda *s, const double *d_targets, 
     ff_status st = FF_OK;
     double *exact = NULL, *d_both = NULL;
     const int64_t n_t = sum_targets(s)->n;
-    const int n_value = s->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
+    const int n_value = ff_sum_opts_out(&s->o);
     ff_sum_error unused, *e_v = of_value != NULL ? of_value : &unused;
     ff_sum_error *e_g = of_gradient != NULL ? of_gradient : &unused;
     *e_v = *e_g = {0, 0, 0, 0};

@@ -34,7 +34,7 @@ static void choose(ff_sum_cuda *s)
                              : (unsigned)CHARGE,
                s->o.gradient, s->o.parameter, false};
     s->row = s->o.single ? &sum_row_f32 : &sum_row_f64;
-    s->n_in = stokes ? 3 : s->o.dipole ? s->o.dim : 1;
+    s->n_in = ff_sum_opts_in(&s->o);
     s->n_out = ff_sum_spec_out(&s->spec);
 }
 
@@ -205,11 +205,6 @@ typedef struct job {
     int n_piece;
 } job;
 
-static int n_value_of(const ff_sum_cuda *s)
-{
-    return s->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
-}
-
 static sum_near_list near_list(const sum_plan *p)
 {
     return {p->d_near_at,   p->d_near_n,       p->d_near,
@@ -289,7 +284,7 @@ static ff_status operate(job *j, const sum_in *in, const sum_out *out)
     memset(&f, 0, sizeof f);
     f.part = j->d_part, f.inverse = to->d_inverse, f.n = to->n, f.n_pad = to->n_pad, f.n_piece = j->n_piece;
     if (s->o.theta > 0) f.list = near_list(j->plan);
-    f.n_all = ff_sum_spec_out(&j->spec), f.n_value = n_value_of(s), f.dim = s->o.dim;
+    f.n_all = ff_sum_spec_out(&j->spec), f.n_value = ff_sum_opts_out(&s->o), f.dim = s->o.dim;
     f.value = out->d_value, f.stride_v = out->stride_value;
     f.gradient = out->d_gradient, f.stride_g = out->stride_gradient;
     sum_finish<<<ff_grid(to->n, 1), 256, 0, s->stream>>>(f);
@@ -327,7 +322,7 @@ extern "C" ff_status ff_sum_cuda_apply(ff_sum_cuda *s, const double *d_density, 
                                        double *d_gradient)
 {
     job j = forward(s);
-    const int64_t n_v = n_value_of(s), n_g = n_v * s->o.dim, n_dens = s->o.n_densities;
+    const int64_t n_v = ff_sum_opts_out(&s->o), n_g = n_v * s->o.dim, n_dens = s->o.n_densities;
     if (s->o.gradient != (d_gradient != NULL))
         return ff_fail(FF_E_ARG, "sum: gradient is %s, expected %s by the options",
                        d_gradient != NULL ? "given" : "NULL", s->o.gradient ? "an array" : "NULL");
@@ -388,7 +383,7 @@ static ff_status points_of(job *j, const double *d_q, const double *d_w, bool ad
 {
     ff_status st = FF_OK;
     ff_sum_cuda *s = j->s;
-    const int64_t n_v = n_value_of(s), n = j->to->n, stride = s->o.n_densities * n_v;
+    const int64_t n_v = ff_sum_opts_out(&s->o), n = j->to->n, stride = s->o.n_densities * n_v;
     double *g = NULL;
     j->spec.grad = true;
     FF_GO(FF_ALLOC(s->pool, g, n * n_v * s->o.dim));

@@ -242,4 +242,20 @@ template <int P> static cudaError_t far_run(const sum_far *a, cudaStream_t s)
     return cudaGetLastError();
 }
 
+cudaError_t SUM_T(sum_far)(int order, const sum_far *a, cudaStream_t s)
+{
+    switch (order) {
+    case 3:
+        return far_run<3>(a, s);
+    case 4:
+        return far_run<4>(a, s);
+    case 5:
+        return far_run<5>(a, s);
+    case 6:
+        return far_run<6>(a, s);
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
+
 #endif

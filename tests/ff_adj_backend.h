@@ -68,7 +68,7 @@ static inline ff_status ab_chunks(const ff_adj_lists *l, const ff_adj_cfg *c, in
             adj_tile(c, io, shared, t, c->prec, c->mt);
         }
         for (int64_t b = b0; b < b1; b++)
-            for (int k = 0; k < adj_all_squares(c); k++)
+            for (int k = 0; k < c->squares; k++)
                 ab_square(c, io, adj_square_of(c, k), l->block_off[b], l->block_off[b + 1], l->block_part[b]);
         for (int64_t s = 0; s < l->n_slot; s++)
             for (int k = 0; k < c->row_len; k++) adj_reduce(c, io, l->group_off, s, k, rows);

@@ -34,8 +34,8 @@ static ff_status make(sum_verb *m)
     const ff_config *c = m->app->config;
     const ff_comm *comm = m->app->comm;
     const uint64_t seed = (uint64_t)ff_config_int(c, "run.seed");
-    const int n_in = m->o.kernel == FF_SUM_STOKESLET ? 3 : m->o.dipole ? m->o.dim : 1;
-    const int n_out = m->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
+    const int n_in = ff_sum_opts_in(&m->o);
+    const int n_out = ff_sum_opts_out(&m->o);
     m->n_points = ff_config_int(c, "sum.n");
     const int64_t begin = ff_share_begin(m->n_points, comm->rank, comm->size);
     m->n_home = ff_share_begin(m->n_points, comm->rank + 1, comm->size) - begin;

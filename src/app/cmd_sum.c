@@ -7,12 +7,6 @@
 #include <omp.h>
 #include <string.h>
 
-/* Numbers of a target's value. */
-static int sum_n_out(const sum_verb *m)
-{
-    return m->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
-}
-
 static void print_error(sum_verb *m, const char *what, const ff_sum_error *e)
 {
     ff_json *j = &m->app->json;
@@ -72,7 +66,7 @@ ff_status sum_write(const sum_verb *m)
 {
     const ff_config *c = m->app->config;
     const int64_t n = m->xt != NULL ? m->n_t_home : m->n_home;
-    const int dim = m->o.dim, n_out = sum_n_out(m);
+    const int dim = m->o.dim, n_out = ff_sum_opts_out(&m->o);
     const double *x = m->xt != NULL ? m->xt : m->x;
     ff_text deck = {0};
     double *points = NULL;
@@ -136,7 +130,7 @@ static ff_status run(sum_verb *m)
     if (ff_config_has(c, "output"))
         FF_TRY(ff_result_check_path(comm, ff_config_string(c, "output"), ff_config_bool(c, "write.force")));
     FF_TRY(sum_read(m));
-    const int64_t n_t = (m->xt != NULL ? m->n_t_home : m->n_home) * sum_n_out(m);
+    const int64_t n_t = (m->xt != NULL ? m->n_t_home : m->n_home) * ff_sum_opts_out(&m->o);
     st = FF_NEW(m->value, n_t + 1);
     if (st == FF_OK && m->o.gradient) st = FF_NEW(m->gradient, n_t * m->o.dim + 1);
     FF_TRY(ff_agree(comm, st));

@@ -1,6 +1,7 @@
 #include "sum_gpu.h"
 
 #include "app_backend.h"
+#include "ff_sum_tile.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,14 +29,6 @@ typedef struct device {
     double *x, *xt, *density, *value, *gradient, *back;
     ff_sum_cuda *s;
 } device;
-
-static ff_status put(device *d, const double *host, int64_t n, double **out)
-{
-    *out = NULL;
-    if (host == NULL) return FF_OK;
-    FF_TRY(ff_cuda_alloc(d->pool, (size_t)n * sizeof *host, out));
-    return ff_cuda_copy_in(d->pool, *out, host, (size_t)n * sizeof *host);
-}
 
 static ff_status create(device *d)
 {
@@ -109,12 +102,12 @@ static ff_status run(device *d, int64_t n_check, int repeat, sum_gpu_result *r)
 {
     sum_verb *m = d->m;
     const int64_t n_t = m->xt != NULL ? m->n_t_home : m->n_home;
-    const int n_in = m->o.kernel == FF_SUM_STOKESLET ? 3 : m->o.dipole ? m->o.dim : 1;
-    const int n_out = m->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
-    const size_t bytes = (size_t)(n_t * n_out) * sizeof(double);
-    FF_TRY(put(d, m->x, m->n_home * m->o.dim, &d->x));
-    FF_TRY(put(d, m->xt, m->n_t_home * m->o.dim, &d->xt));
-    FF_TRY(put(d, m->density, m->n_home * n_in, &d->density));
+    const int n_in = ff_sum_opts_in(&m->o);
+    const int n_out = ff_sum_opts_out(&m->o);
+    const size_t row = (size_t)m->o.dim * sizeof(double), bytes = (size_t)(n_t * n_out) * sizeof(double);
+    FF_TRY(ff_cuda_new(d->pool, m->x, row * (size_t)m->n_home, &d->x));
+    FF_TRY(ff_cuda_new(d->pool, m->xt, row * (size_t)m->n_t_home, &d->xt));
+    FF_TRY(ff_cuda_new(d->pool, m->density, (size_t)(m->n_home * n_in) * sizeof(double), &d->density));
     FF_TRY(ff_cuda_alloc(d->pool, bytes, &d->value));
     if (m->o.gradient) FF_TRY(ff_cuda_alloc(d->pool, bytes * (size_t)m->o.dim, &d->gradient));
     if (repeat > 0)

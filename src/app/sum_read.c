@@ -6,6 +6,7 @@
 #include "ff_mesh_dist.h"
 #include "ff_points.h"
 #include "ff_rng.h"
+#include "ff_sum_tile.h"
 
 #include <math.h>
 #include <string.h>
@@ -183,6 +184,6 @@ ff_status sum_read(sum_verb *m)
         FF_TRY(read_points(m->app, ff_config_string(c, "sum.targets"), &m->n_t_home, &m->xt));
     narrow(m->x, m->n_home, m->o.dim);
     if (m->xt != NULL) narrow(m->xt, m->n_t_home, m->o.dim);
-    const int n_in = m->o.kernel == FF_SUM_STOKESLET ? 3 : m->o.dipole ? m->o.dim : 1;
+    const int n_in = ff_sum_opts_in(&m->o);
     return ff_agree(comm, read_density(m, n_in));
 }

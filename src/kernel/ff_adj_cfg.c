@@ -2,6 +2,7 @@
 #include "ff_adj_cfg.h"
 
 #include "ff_globe_net.h"
+#include "ff_round.h"
 
 #include <string.h>
 
@@ -109,6 +110,18 @@ static int64_t plan_shared(ff_adj_cfg *c)
     return at;
 }
 
+/* Squares of c->side that cover the layers' weight gradients. */
+static void plan_squares(ff_adj_cfg *c)
+{
+    c->squares = 0;
+    for (int l = 0; l <= c->n_hidden; l++) {
+        int n = 8 * c->layer[l].tiles_t, m = 8 * c->layer[l].tiles;
+        c->layer[l].across = (n + c->side - 1) / c->side;
+        c->layer[l].squares = (m + c->side - 1) / c->side * c->layer[l].across;
+        c->squares += c->layer[l].squares;
+    }
+}
+
 /* The most pairs a tile that fit, then the most warps: a tile reads all weights from the L2 cache once for each of its row
  * groups. Wide networks take 16 warps a multiprocessor, but in float32, whose split operands need the registers. */
 static bool plan_tile(ff_adj_cfg *c, int limit)
@@ -117,6 +130,7 @@ static bool plan_tile(ff_adj_cfg *c, int limit)
     for (int l = 0; l < c->n_hidden; l++) widest = most(widest, c->layer[l].tiles);
     c->wc = widest <= 4 ? 1 : widest <= 8 ? 2 : widest <= 16 ? 4 : 8;
     c->side = widest <= 8 ? 64 : ADJ_SIDE_MAX;
+    plan_squares(c);
     warps = c->wc == 8 && c->prec != FF_ADJ_F32 ? 16 : 8;
     for (int rows = 128; rows >= 16; rows /= 2)
         for (c->wr = warps / c->wc; c->wr >= 1; c->wr /= 2) {
@@ -174,21 +188,6 @@ ff_status ff_adj_plan(const ff_adj_view *v, int prec, int smem_max, ff_adj_cfg *
 
 /* ---- packing ---- */
 
-/* Nearest, ties to even; NaN stays NaN. */
-static uint32_t to_bf16(float x)
-{
-    uint32_t u = ff_adj_bits(x);
-    if ((u & 0x7fffffff) > 0x7f800000) return u >> 16 | 0x40;
-    return (u + 0x7fff + (u >> 16 & 1)) >> 16;
-}
-
-/* Nearest, ties away, as the device rounds. */
-static uint32_t to_tf32(float x)
-{
-    uint32_t u = ff_adj_bits(x);
-    return (u & 0x7f800000) == 0x7f800000 ? u : (u + 0x1000) & 0xffffe000u;
-}
-
 /* Entry (column n, index k) of the operand B at `to`. */
 static void put(const ff_adj_cfg *c, uint32_t *to, int steps, int n, int k, float x)
 {
@@ -196,9 +195,9 @@ static void put(const ff_adj_cfg *c, uint32_t *to, int steps, int n, int k, floa
     to += (((size_t)(n / 8) * (size_t)steps + (size_t)step) * 32 + (size_t)(n % 8 * 4 + w % 4)) * 2 +
           (size_t)(w / 4);
     if (c->prec == FF_ADJ_BF16)
-        *to |= to_bf16(x) << (16 * (k % 2));
+        *to |= (uint32_t)ff_to_bf16(x) << (16 * (k % 2));
     else
-        *to = c->prec == FF_ADJ_TF32 ? to_tf32(x) : ff_adj_bits(x);
+        *to = c->prec == FF_ADJ_TF32 ? ff_to_tf32(x) : ff_float_bits(x);
 }
 
 void ff_adj_pack(const ff_adj_view *v, const ff_adj_cfg *c, uint32_t *image, float *bias)

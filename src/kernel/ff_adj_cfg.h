@@ -44,7 +44,7 @@ typedef uint16_t __attribute__((may_alias)) adj_half; /* one bf16 of a word */
 typedef struct ff_adj_cfg {
     int prec, kpw;                 /* pairs or units of a word */
     int mt, wr, wc, rows, threads; /* 16-row tiles of a warp; row groups, warps of one; pairs of a tile */
-    int side;                      /* of a square of weight gradients: 64 or 128 */
+    int side, squares; /* of weight gradients: side of a square, 64 or 128; squares of all layers */
     int dim, n_hidden, n_vec, n_harm, n_feat, n_comp, mlp;
     int n_vf, n_sf;                      /* vector and scalar fields */
     int off_m, off_g, off_unit, rec_len; /* record */
@@ -59,7 +59,8 @@ typedef struct ff_adj_cfg {
         int tiles_t, steps_t;  /* back: tiles of 8 inputs, k steps of the outputs */
         int at, at_t, at_bias; /* places in the image (words) and among the biases */
         int x, z, diff; /* columns in a chunk's rows: inputs, cotangents of outputs, SiLU' (hidden layers) */
-        int64_t at_w, at_b; /* packed gradient */
+        int64_t at_w, at_b;  /* packed gradient */
+        int across, squares; /* of its weight gradient: squares a row of squares, and all */
     } layer[FF_GLOBE_MAX_LAYERS + 1];
     int row_words;         /* of a chunk's row */
     int stride;            /* words of a pair's row in shared memory, 4 mod 8: no bank conflicts */
@@ -72,15 +73,5 @@ typedef struct ff_adj_cfg {
 ff_status ff_adj_plan(const ff_adj_view *v, int prec, int smem_max, ff_adj_cfg *c);
 /* image [image_words], bias [n_bias], both zeroed by the caller.                                           Local */
 void ff_adj_pack(const ff_adj_view *v, const ff_adj_cfg *c, uint32_t *image, float *bias);
-
-static inline uint32_t ff_adj_bits(float x)
-{
-    union {
-        float f;
-        uint32_t u;
-    } b;
-    b.f = x;
-    return b.u;
-}
 
 #endif

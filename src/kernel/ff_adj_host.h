@@ -4,6 +4,7 @@
 #define FF_ADJ_HOST_H
 
 #include "ff_adj_cfg.h"
+#include "ff_round.h"
 
 #include <math.h>
 
@@ -27,25 +28,18 @@ ADJ_FN float adj_float(uint32_t u)
 
 ADJ_FN uint32_t adj_bits(float x)
 {
-    return ff_adj_bits(x);
+    return ff_float_bits(x);
 }
 
 /* Nearest bf16, ties to even, of both; lo in the low half. */
 ADJ_FN uint32_t adj_bf16x2(float lo, float hi)
 {
-    uint32_t r = 0;
-    for (int k = 0; k < 2; k++) {
-        uint32_t u = adj_bits(k == 0 ? lo : hi);
-        u = (u & 0x7fffffff) > 0x7f800000 ? u >> 16 | 0x40 : (u + 0x7fff + (u >> 16 & 1)) >> 16;
-        r |= (u & 0xffff) << (16 * k);
-    }
-    return r;
+    return (uint32_t)ff_to_bf16(hi) << 16 | ff_to_bf16(lo);
 }
 
 ADJ_FN uint32_t adj_tf32(float x)
 {
-    uint32_t u = adj_bits(x);
-    return (u & 0x7f800000) == 0x7f800000 ? u : (u + 0x1000) & 0xffffe000u;
+    return ff_to_tf32(x);
 }
 
 /* Two words from where all blocks only read. */

@@ -683,30 +683,12 @@ typedef struct adj_square {
     int layer, m0, n0;
 } adj_square;
 
-ADJ_FN int adj_squares(const ff_adj_cfg *c, int l, int *across)
-{
-    int n = 8 * c->layer[l].tiles_t, m = 8 * c->layer[l].tiles;
-    *across = (n + c->side - 1) / c->side;
-    return (m + c->side - 1) / c->side * *across;
-}
-
-ADJ_FN int adj_all_squares(const ff_adj_cfg *c)
-{
-    int all = 0, across;
-    for (int l = 0; l <= c->n_hidden; l++) all += adj_squares(c, l, &across);
-    return all;
-}
-
 ADJ_FN adj_square adj_square_of(const ff_adj_cfg *c, int k)
 {
     adj_square q = {0, 0, 0};
-    int across, n;
-    while (k >= (n = adj_squares(c, q.layer, &across))) {
-        k -= n;
-        q.layer++;
-    }
-    q.m0 = k / across * c->side;
-    q.n0 = k % across * c->side;
+    while (k >= c->layer[q.layer].squares) k -= c->layer[q.layer++].squares;
+    q.m0 = k / c->layer[q.layer].across * c->side;
+    q.n0 = k % c->layer[q.layer].across * c->side;
     return q;
 }
 

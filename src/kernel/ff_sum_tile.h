@@ -34,6 +34,16 @@ typedef struct ff_sum_args_f32 {
 void ff_sum_tile_f64(const ff_sum_spec *s, const ff_sum_args_f64 *a);
 void ff_sum_tile_f32(const ff_sum_spec *s, const ff_sum_args_f32 *a);
 
+/* Numbers of one density of a source and of a value. */
+static inline int ff_sum_opts_in(const ff_sum_opts *o)
+{
+    return o->kernel == FF_SUM_STOKESLET ? 3 : o->dipole ? o->dim : 1;
+}
+static inline int ff_sum_opts_out(const ff_sum_opts *o)
+{
+    return o->kernel == FF_SUM_STOKESLET ? 3 : 1;
+}
+
 /* Kernel, parameter and dim of the options: FF_E_ARG says what is out of range. */
 ff_status ff_sum_check_kernel(const ff_sum_opts *o);
 

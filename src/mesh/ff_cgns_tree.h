@@ -1,5 +1,6 @@
-/* The nodes of a CGNS file, whatever its container: HDF5 with the HDF5 library, ADF with our own reader. Only what a surface needs is listed: bases, zones, and below them coordinates, elements, boundary
- * conditions, connectivities and solutions. Included by ff_cgns*.c only. */
+/* The nodes of a CGNS file, whatever its container: HDF5 with the HDF5 library, ADF with our own reader. Only what a
+ * surface needs is listed: bases, zones, and below them coordinates, elements, boundary conditions, connectivities and
+ * solutions. Included by ff_cgns*.c only. */
 #ifndef FF_CGNS_TREE_H
 #define FF_CGNS_TREE_H
 

@@ -295,12 +295,12 @@ void ff_sum_destroy(ff_sum **sp)
 
 int ff_sum_n_in(const ff_sum *s)
 {
-    return s->o.kernel == FF_SUM_STOKESLET ? 3 : s->o.dipole ? s->o.dim : 1;
+    return ff_sum_opts_in(&s->o);
 }
 
 int ff_sum_n_out(const ff_sum *s)
 {
-    return s->o.kernel == FF_SUM_STOKESLET ? 3 : 1;
+    return ff_sum_opts_out(&s->o);
 }
 
 void ff_sum_get_info(const ff_sum *s, ff_sum_info *out)

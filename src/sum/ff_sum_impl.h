@@ -97,6 +97,16 @@ typedef struct sum_job {
     double *u;    /* [n_own][n_dens * n_out] */
 } sum_job;
 
+/* Expansions of node i. */
+static inline double *ff_sum_row_w(const sum_job *j, int32_t i)
+{
+    return j->w + (int64_t)i * j->n_w * j->s->n_proxy;
+}
+static inline double *ff_sum_row_a(const sum_job *j, int32_t i)
+{
+    return j->a + (int64_t)i * j->n_a * j->s->n_proxy;
+}
+
 /* w of own subtrees, all bottoms and the nodes above, from q. Collective */
 ff_status ff_sum_up(const sum_job *job);
 

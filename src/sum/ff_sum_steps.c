@@ -1,16 +1,6 @@
 /* Steps of one node by interpolation: points to proxies of their leaf, proxies to those of the parent, and back. */
 #include "ff_sum_impl.h"
 
-static double *row_w(const sum_job *j, int32_t i)
-{
-    return j->w + (int64_t)i * j->n_w * j->s->n_proxy;
-}
-
-static double *row_a(const sum_job *j, int32_t i)
-{
-    return j->a + (int64_t)i * j->n_a * j->s->n_proxy;
-}
-
 /* w[z][y][x] += q Lx Ly Lz, the plane (y, x) at once. */
 static void leaf_up(const sum_job *j, int32_t i)
 {
@@ -24,7 +14,7 @@ static void leaf_up(const sum_job *j, int32_t i)
             for (int x = 0; x < n1; x++) plane[y * n1 + x] = l[1][y] * l[0][x];
         for (int c = 0; c < j->n_w; c++)
             for (int z = 0; z < n_z; z++) {
-                double *to = row_w(j, i) + ((int64_t)c * n_z + z) * n_plane;
+                double *to = ff_sum_row_w(j, i) + ((int64_t)c * n_z + z) * n_plane;
                 const double f = j->q[p * j->n_w + c] * l[2][z];
                 for (int k = 0; k < n_plane; k++) to[k] += f * plane[k];
             }
@@ -39,7 +29,8 @@ static void children_up(const sum_job *j, int32_t i, double *tmp)
         sum_shift m;
         ff_sum_shift_init(j->s, j->from, i, child[k], &m);
         for (int c = 0; c < j->n_w; c++)
-            ff_sum_shift_add(j->s, &m, true, row_w(j, child[k]) + c * n, row_w(j, i) + c * n, tmp);
+            ff_sum_shift_add(j->s, &m, true, ff_sum_row_w(j, child[k]) + c * n, ff_sum_row_w(j, i) + c * n,
+                             tmp);
     }
 }
 
@@ -51,7 +42,8 @@ static void children_down(const sum_job *j, int32_t i, double *tmp)
         sum_shift m;
         ff_sum_shift_init(j->s, j->to, i, child[k], &m);
         for (int c = 0; c < j->n_a; c++)
-            ff_sum_shift_add(j->s, &m, false, row_a(j, i) + c * n, row_a(j, child[k]) + c * n, tmp);
+            ff_sum_shift_add(j->s, &m, false, ff_sum_row_a(j, i) + c * n, ff_sum_row_a(j, child[k]) + c * n,
+                             tmp);
     }
 }
 
@@ -67,7 +59,7 @@ static void leaf_down(const sum_job *j, int32_t i)
             double sum = 0;
             for (int k = 0; k < n_plane; k++) plane[k] = 0;
             for (int z = 0; z < n_z; z++) {
-                const double *from = row_a(j, i) + ((int64_t)c * n_z + z) * n_plane;
+                const double *from = ff_sum_row_a(j, i) + ((int64_t)c * n_z + z) * n_plane;
                 for (int k = 0; k < n_plane; k++) plane[k] += l[2][z] * from[k];
             }
             for (int y = 0; y < n1; y++) {

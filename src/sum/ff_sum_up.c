@@ -5,14 +5,9 @@
 
 #include <string.h>
 
-static double *row(const sum_job *j, int32_t i)
-{
-    return j->w + (int64_t)i * j->n_w * j->s->n_proxy;
-}
-
 static void clear(const sum_job *j, int32_t i)
 {
-    memset(row(j, i), 0, (size_t)(j->n_w * j->s->n_proxy) * sizeof(double));
+    memset(ff_sum_row_w(j, i), 0, (size_t)(j->n_w * j->s->n_proxy) * sizeof(double));
 }
 
 static void subtree_up(const sum_job *j, const sum_steps *step, int32_t i, double *tmp)
@@ -54,10 +49,10 @@ static ff_status share_bottoms(const sum_job *j)
     if (st == FF_OK) st = FF_NEW(all, (size_t)let->n_bottom * n + 1);
     FF_GO(ff_agree(comm, st));
     for (int64_t b = let->own_bottom_begin; b < let->own_bottom_end; b++)
-        memcpy(own + (size_t)(b - let->own_bottom_begin) * n, row(j, let->bottom_node[b]), bytes);
+        memcpy(own + (size_t)(b - let->own_bottom_begin) * n, ff_sum_row_w(j, let->bottom_node[b]), bytes);
     FF_GO(ff_let_gather_bottom(let, bytes, own, all));
     for (int64_t b = 0; b < let->n_bottom; b++)
-        memcpy(row(j, let->bottom_node[b]), all + (size_t)b * n, bytes);
+        memcpy(ff_sum_row_w(j, let->bottom_node[b]), all + (size_t)b * n, bytes);
 done:
     ff_free(own);
     ff_free(all);
