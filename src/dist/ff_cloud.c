@@ -249,11 +249,13 @@ static ff_status sort_home(ff_cloud *c, const float *x, const uint64_t *code, so
     FF_TRY(FF_NEW(s->code, s->n));
     FF_TRY(FF_NEW(s->index, s->n));
     if (code != NULL)
-        memcpy(s->code, code, (size_t)s->n * sizeof *code);
+        ff_mem_copy(s->code, code, (size_t)s->n * sizeof *code);
     else
         ff_morton_codes(x, s->n, c->dim, c->lo, c->hi, s->code);
+#pragma omp parallel for schedule(static) if (s->n > PARALLEL_MIN)
     for (int64_t i = 0; i < s->n; i++) s->index[i] = i;
     FF_TRY(ff_sort_u64(s->code, s->index, s->n));
+#pragma omp parallel for schedule(static) if (s->n > PARALLEL_MIN)
     for (int64_t i = 0; i < s->n; i++) c->home_slot[s->index[i]] = i;
     return FF_OK;
 }
@@ -262,8 +264,10 @@ static ff_status sort_home(ff_cloud *c, const float *x, const uint64_t *code, so
  * (code, original id). Local. */
 static ff_status sort_own(ff_cloud *c, uint64_t *code, const int64_t *orig)
 {
+#pragma omp parallel for schedule(static) if (c->n_own > PARALLEL_MIN)
     for (int64_t i = 0; i < c->n_own; i++) c->own_slot[i] = i;
-    FF_TRY(ff_sort_u64(code, c->own_slot, c->n_own));
+    if (c->comm->size > 1) FF_TRY(ff_sort_u64(code, c->own_slot, c->n_own)); /* one part is sorted */
+#pragma omp parallel for schedule(static) if (c->n_own > PARALLEL_MIN)
     for (int64_t i = 0; i < c->n_own; i++) c->orig[i] = orig[c->own_slot[i]];
     return FF_OK;
 }

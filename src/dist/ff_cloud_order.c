@@ -22,12 +22,20 @@ ff_status ff_cloud_reorder(ff_cloud *c, const int64_t *from)
         memcpy(x + i * c->dim, c->x + from[i] * c->dim, (size_t)c->dim * sizeof *x);
     }
     if (st == FF_OK) {
-        memcpy(c->orig, orig, (size_t)c->n_own * sizeof *orig);
-        memcpy(c->x, x, (size_t)(c->n_own * c->dim) * sizeof *x);
-        if (c->comm->size > 1)
-            memcpy(c->own_slot, slot, (size_t)c->n_own * sizeof *slot);
-        else /* rows move by home_slot alone */
-            for (int64_t i = 0; i < n; i++) c->home_slot[orig[i] - c->home_begin] = i;
+        int64_t *const old_orig = c->orig, *const old_slot = c->own_slot;
+        float *const old_x = c->x;
+        c->orig = orig;
+        c->x = x;
+        orig = old_orig;
+        x = old_x;
+        if (c->comm->size > 1) {
+            c->own_slot = slot;
+            slot = old_slot;
+        }
+    }
+    if (st == FF_OK && c->comm->size == 1) { /* rows move by home_slot alone */
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+        for (int64_t i = 0; i < n; i++) c->home_slot[c->orig[i] - c->home_begin] = i;
     }
     ff_free(orig);
     ff_free(slot);

@@ -48,14 +48,24 @@ static ff_radial_par parameters(const ff_sum_spec *s)
     return p;
 }
 
+void ff_sum_pairs_f64(const ff_sum_spec *s, const double x[3], int64_t n, const double *y, const double *q,
+                      double *out)
+{
+    const ff_radial_par p = parameters(s);
+    const int in = ff_sum_spec_in(s);
+    for (int64_t j = 0; j < n; j++) {
+        const double dx = x[0] - y[3 * j], dy = x[1] - y[3 * j + 1], dz = x[2] - y[3 * j + 2];
+        if (s->kernel == FF_SUM_STOKESLET)
+            ff_pair_stokeslet(s->grad, dx, dy, dz, q + j * in, out);
+        else
+            ff_pair_radial((int)s->kernel, &p, s->in, s->grad, dx, dy, dz, q + j * in, out);
+    }
+}
+
 void ff_sum_pair_f64(const ff_sum_spec *s, const double d[3], const double *q, double *out)
 {
-    if (s->kernel == FF_SUM_STOKESLET) {
-        ff_pair_stokeslet(s->grad, d[0], d[1], d[2], q, out);
-    } else {
-        const ff_radial_par p = parameters(s);
-        ff_pair_radial((int)s->kernel, &p, s->in, s->grad, d[0], d[1], d[2], q, out);
-    }
+    static const double zero[3] = {0, 0, 0};
+    ff_sum_pairs_f64(s, d, 1, zero, q, out);
 }
 
 ff_status ff_sum_check_kernel(const ff_sum_opts *o)

@@ -47,8 +47,11 @@ static inline int ff_sum_opts_out(const ff_sum_opts *o)
 /* Kernel, parameter and dim of the options: FF_E_ARG says what is out of range. */
 ff_status ff_sum_check_kernel(const ff_sum_opts *o);
 
-/* One pair in float64 with the C library's functions, the reference: adds to out. */
+/* The reference: pairs in float64 with the C library's functions, adds to out. One pair, d = x - y, and those of target
+ * x with sources y [n][3], q [n][in]. */
 void ff_sum_pair_f64(const ff_sum_spec *s, const double d[3], const double *q, double *out);
+void ff_sum_pairs_f64(const ff_sum_spec *s, const double x[3], int64_t n, const double *y, const double *q,
+                      double *out);
 
 /* Name of the instruction set in use; and, for tests, at most this level from now on (0 plain, 1 AVX2, 2 AVX-512). */
 const char *ff_sum_isa(void);

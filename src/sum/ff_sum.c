@@ -79,6 +79,16 @@ static ff_status check_numbers(const ff_sum_opts *o)
 
 /* ---- geometry ---- */
 
+/* The first number that is not finite; n: there is none. */
+static int64_t first_bad(const double *v, int64_t n)
+{
+    int64_t bad = n;
+#pragma omp parallel for schedule(static) reduction(min : bad) if (n > PARALLEL_MIN)
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(v[i]) && i < bad) bad = i;
+    return bad;
+}
+
 /* Errors name a point by its number over all ranks. Collective */
 static ff_status check_points(ff_comm *comm, const char *what, const double *x, int64_t n, int dim)
 {
@@ -87,10 +97,10 @@ static ff_status check_points(ff_comm *comm, const char *what, const double *x, 
     FF_TRY(FF_NEW_ALL(comm, all, comm->size));
     FF_GO(ff_comm_allgather(comm, &n, sizeof n, all));
     for (int r = 0; r < comm->rank; r++) first += all[r];
-    for (int64_t i = 0; i < n * dim && st == FF_OK; i++)
-        if (!isfinite(x[i]))
-            st = ff_fail(FF_E_INPUT, "%s: point %lld: %c = %g, expected a finite coordinate", what,
-                         (long long)(first + i / dim), "xyz"[i % dim], x[i]);
+    const int64_t i = first_bad(x, n * dim);
+    if (i < n * dim)
+        st = ff_fail(FF_E_INPUT, "%s: point %lld: %c = %g, expected a finite coordinate", what,
+                     (long long)(first + i / dim), "xyz"[i % dim], x[i]);
     st = ff_agree(comm, st);
 done:
     ff_free(all);
@@ -102,13 +112,15 @@ static ff_status find_centre(ff_sum *s, const double *x[2], const int64_t n[2])
 {
     double box[6];
     for (int d = 0; d < 6; d++) box[d] = -HUGE_VAL;
-    for (int k = 0; k < s->n_side; k++)
+    for (int k = 0; k < s->n_side; k++) {
+#pragma omp parallel for schedule(static) reduction(max : box) if (n[k] > PARALLEL_MIN)
         for (int64_t i = 0; i < n[k]; i++)
             for (int d = 0; d < s->o.dim; d++) {
                 const double v = x[k][i * s->o.dim + d];
                 if (-v > box[d]) box[d] = -v;
                 if (v > box[3 + d]) box[3 + d] = v;
             }
+    }
     FF_TRY(ff_comm_allreduce(s->comm, box, 6, FF_MAX_F64));
     for (int d = 0; d < s->o.dim; d++) {
         const double width = box[3 + d] + box[d];
@@ -359,19 +371,10 @@ done:
 
 /* ---- sums and adjoint in the caller's layout ---- */
 
-static bool all_finite(const double *v, int64_t n)
+static ff_status check_finite(const char *what, const double *v, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (!isfinite(v[i])) return false;
-    return true;
-}
-
-static ff_status check_finite(const ff_sum *s, const char *what, const double *v, int64_t n)
-{
-    (void)s;
-    if (v == NULL || all_finite(v, n)) return FF_OK;
-    int64_t i = 0;
-    while (isfinite(v[i])) i++;
+    const int64_t i = v != NULL ? first_bad(v, n) : n;
+    if (i == n) return FF_OK;
     return ff_fail(FF_E_INPUT, "sum: %s: number %lld is %g, expected a finite one", what, (long long)i, v[i]);
 }
 
@@ -401,7 +404,7 @@ ff_status ff_sum_apply(ff_sum *s, const double *density, double *value, double *
     const int in = ff_sum_spec_in(&spec), out = ff_sum_spec_out(&spec), n_in = ff_sum_n_in(s),
               n_out = ff_sum_n_out(s), dim = s->o.dim;
     double *q = NULL, *u = NULL;
-    ff_status st = check_finite(s, "density", density, n_s * n_in);
+    ff_status st = check_finite("density", density, n_s * n_in);
     if (st == FF_OK && gradient != NULL && !s->o.gradient)
         st = ff_fail(FF_E_ARG, "sum: a gradient is wanted, but opts.gradient was false");
     if (st == FF_OK) st = FF_NEW0(q, n_s * in + 1);
@@ -429,8 +432,8 @@ ff_status ff_sum_adjoint(ff_sum *s, const double *cot_value, const double *cot_g
     const int in = ff_sum_spec_in(&spec), out = ff_sum_spec_out(&spec), n_in = ff_sum_n_in(s),
               n_out = ff_sum_n_out(s), dim = s->o.dim;
     double *q = NULL, *u = NULL;
-    ff_status st = check_finite(s, "cotangent of values", cot_value, n_t * n_out);
-    if (st == FF_OK) st = check_finite(s, "cotangent of gradients", cot_gradient, n_t * n_out * dim);
+    ff_status st = check_finite("cotangent of values", cot_value, n_t * n_out);
+    if (st == FF_OK) st = check_finite("cotangent of gradients", cot_gradient, n_t * n_out * dim);
     if (st == FF_OK && !s->o.adjoint)
         st = ff_fail(FF_E_ARG, "sum: the adjoint is wanted, but opts.adjoint was false");
     if (st == FF_OK && stokes && cot_gradient != NULL)

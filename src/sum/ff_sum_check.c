@@ -1,32 +1,31 @@
 /* Sampled targets against direct sums. */
 #include "ff_sum_impl.h"
 
-#include "ff_exact.h"
 #include "ff_mem.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_MAX = 12 };
+enum { BATCH = 32 }; /* targets at a time */
 
 typedef struct sampled {
     ff_sum *s;
     ff_sum_spec spec;
     int in, out;
     int64_t n;
-    double *x, *got, *exact, *most; /* [n][3], [n][out] each */
-    double *q;                      /* [n_own][in] of the first density */
-    ff_exact *sum;                  /* [n][out] */
+    double *x, *got, *exact, *error; /* [n][3], [n][out], [n][out], [n] */
+    double *q;                       /* [n_own][in] of the first density */
+    int n_groups;                    /* of sources */
+    int64_t start[(1 << FF_SUM_GROUP_LEVELS) + 1];
 } sampled;
 
 static ff_status alloc_all(sampled *k)
 {
     FF_TRY(FF_NEW(k->x, 3 * k->n + 1));
     FF_TRY(FF_NEW(k->got, k->n * k->out + 1));
-    FF_TRY(FF_NEW(k->exact, k->n * k->out + 1));
-    FF_TRY(FF_NEW0(k->most, k->n * k->out + 1));
-    FF_TRY(FF_NEW0(k->sum, k->n * k->out + 1));
+    FF_TRY(FF_NEW0(k->exact, k->n * k->out + 1));
+    FF_TRY(FF_NEW(k->error, k->n + 1));
     return FF_NEW(k->q, ff_sum_sources(k->s)->cloud->n_own * k->in + 1);
 }
 
@@ -74,38 +73,46 @@ done:
     return st;
 }
 
-/* The terms of target i: their largest magnitude, or (once that is known) their sum. */
-static void terms(sampled *k, int64_t i, bool adding)
+/* Sums of the own sources, group by group, at targets [first, first + n): part [n][n_groups][out], 0 of other groups. */
+static void group_sums(const sampled *k, int64_t first, int64_t n, double *part)
 {
     const sum_side *from = ff_sum_sources(k->s);
+    const int64_t begin = from->cloud->cut[k->s->comm->rank], end = begin + from->cloud->n_own;
     const double *y = from->x + 3 * (int64_t)from->let->own_first;
-    for (int64_t j = 0; j < from->cloud->n_own; j++) {
-        double d[3], v[OUT_MAX] = {0};
-        for (int a = 0; a < 3; a++) d[a] = k->x[3 * i + a] - y[3 * j + a];
-        ff_sum_pair_f64(&k->spec, d, k->q + j * k->in, v);
-        for (int a = 0; a < k->out; a++) {
-            double *most = &k->most[i * k->out + a];
-            if (adding)
-                ff_exact_add(&k->sum[i * k->out + a], ldexp(v[a], -(int)*most));
-            else if (fabs(v[a]) > *most)
-                *most = fabs(v[a]);
-        }
-    }
+    memset(part, 0, (size_t)(n * k->n_groups * k->out) * sizeof *part);
+#pragma omp parallel for collapse(2) schedule(dynamic, 1)
+    for (int g = 0; g < k->n_groups; g++)
+        for (int64_t i = 0; i < n; i++)
+            if (k->start[g] >= begin && k->start[g] < end)
+                ff_sum_pairs_f64(&k->spec, k->x + 3 * (first + i), k->start[g + 1] - k->start[g],
+                                 y + 3 * (k->start[g] - begin), k->q + (k->start[g] - begin) * k->in,
+                                 part + (i * k->n_groups + g) * k->out);
 }
 
-/* Sums as integers of a unit that follows from the largest term: no order, no rank count. Collective */
+/* Groups are never cut between ranks and added in order: the same bits on any number of them. Collective */
 static ff_status direct(sampled *k)
 {
-    const int64_t n = k->n * k->out;
-#pragma omp parallel for schedule(dynamic, 1)
-    for (int64_t i = 0; i < k->n; i++) terms(k, i, false);
-    FF_TRY(ff_comm_allreduce(k->s->comm, k->most, n, FF_MAX_F64));
-    for (int64_t i = 0; i < n; i++) k->most[i] = k->most[i] > 0 ? ilogb(k->most[i]) - 8 : 0;
-#pragma omp parallel for schedule(dynamic, 1)
-    for (int64_t i = 0; i < k->n; i++) terms(k, i, true);
-    FF_TRY(ff_exact_allreduce(k->s->comm, k->sum, (int)n));
-    for (int64_t i = 0; i < n; i++) k->exact[i] = ldexp(ff_exact_value(&k->sum[i]), (int)k->most[i]);
-    return FF_OK;
+    ff_status st = FF_OK;
+    const int64_t row = (int64_t)k->n_groups * k->out;
+    double *part = NULL;
+    int64_t *bits = NULL;
+    FF_GO(FF_NEW_ALL(k->s->comm, part, BATCH * row));
+    FF_GO(FF_NEW_ALL(k->s->comm, bits, BATCH * row));
+    for (int64_t first = 0; first < k->n; first += BATCH) {
+        const int64_t n = k->n - first < BATCH ? k->n - first : BATCH;
+        group_sums(k, first, n, part);
+        memcpy(bits, part, (size_t)(n * row) * sizeof *bits);
+        FF_GO(ff_comm_allreduce(k->s->comm, bits, n * row, FF_SUM_I64)); /* one of each is not 0 */
+        memcpy(part, bits, (size_t)(n * row) * sizeof *part);
+        for (int64_t i = 0; i < n; i++)
+            for (int g = 0; g < k->n_groups; g++)
+                for (int a = 0; a < k->out; a++)
+                    k->exact[(first + i) * k->out + a] += part[i * row + g * k->out + a];
+    }
+done:
+    ff_free(part);
+    ff_free(bits);
+    return st;
 }
 
 static int by_value(const void *a, const void *b)
@@ -150,16 +157,17 @@ ff_status ff_sum_check(ff_sum *s, const double *density, const double *value, co
                            .parameter = s->o.parameter};
     k.in = ff_sum_spec_in(&k.spec);
     k.out = ff_sum_spec_out(&k.spec);
+    k.n_groups = ff_sum_group_starts(ff_sum_sources(s)->cloud->n, s->o.leaf_size, k.start);
     *of_value = (ff_sum_error){0, 0, 0, 0};
     if (k.n <= 0) return FF_OK;
     FF_GO(ff_agree(s->comm, alloc_all(&k)));
     FF_GO(own_densities(&k, density));
     FF_GO(own_targets(&k, value, grad ? gradient : NULL));
     FF_GO(direct(&k));
-    errors(&k, 0, n_out, k.most, of_value);
-    if (grad) errors(&k, n_out, k.out, k.most, of_gradient);
+    errors(&k, 0, n_out, k.error, of_value);
+    if (grad) errors(&k, n_out, k.out, k.error, of_gradient);
 done:;
-    void *const owned[] = {k.x, k.got, k.exact, k.most, k.q, k.sum};
-    for (int i = 0; i < 6; i++) ff_free(owned[i]);
+    void *const owned[] = {k.x, k.got, k.exact, k.error, k.q};
+    for (int i = 0; i < 5; i++) ff_free(owned[i]);
     return st;
 }

@@ -71,6 +71,7 @@ void ff_sum_proxies(const ff_sum *s, const sum_side *side, int32_t node, const d
 /* Order of points (ff_sum_code.c, ff_sum_order.c): a set is divided into 2^levels groups, its cuts lie between them. */
 enum { FF_SUM_GROUP_LEVELS = 7 };
 int ff_sum_group_levels(int64_t n, int leaf_size);
+int ff_sum_group_starts(int64_t n, int leaf_size, int64_t *start); /* [n_groups + 1]; n_groups */
 /* Group of each home point. Collective */
 ff_status ff_sum_codes(ff_comm *comm, const float *x, int64_t n, int dim, int leaf_size, uint64_t *code);
 /* Cuts between groups and orders points inside them. Collective */

@@ -9,14 +9,16 @@
 
 #include "ff_mem.h"
 
+enum { FEW = 2048, BINS = 512, BINS_FEW = 64, PARALLEL_MIN = 1 << 14 };
+
 typedef struct item {
     float x[3];
-    int64_t orig, at;
+    int32_t at; /* in the group, where points come by number */
 } item;
 
 static inline bool before(const item *a, const item *b, int axis)
 {
-    return a->x[axis] < b->x[axis] || (a->x[axis] == b->x[axis] && a->orig < b->orig);
+    return a->x[axis] < b->x[axis] || (a->x[axis] == b->x[axis] && a->at < b->at);
 }
 
 static inline void swap(item *a, item *b)
@@ -51,50 +53,92 @@ static void halve(item *v, int64_t n, int64_t k, int axis)
     }
 }
 
-static int longest_axis(const item *v, int64_t n)
+/* Equal slices of a range of coordinates; a slice's number does not fall as the coordinate grows. */
+typedef struct slices {
+    int axis, n;
+    float lo, scale;
+} slices;
+
+static slices longest_axis(const item *v, int64_t n)
 {
-    float width[3];
-    for (int d = 0; d < 3; d++) {
-        float lo = v[0].x[d], hi = lo;
-        for (int64_t i = 1; i < n; i++) {
-            lo = v[i].x[d] < lo ? v[i].x[d] : lo;
-            hi = v[i].x[d] > hi ? v[i].x[d] : hi;
+    float lo[4], hi[4];
+    slices s = {.axis = 0, .n = n < FEW ? BINS_FEW : BINS};
+    for (int d = 0; d < 3; d++) lo[d] = hi[d] = v[0].x[d];
+    for (int64_t i = 1; i < n; i++)
+        for (int d = 0; d < 3; d++) {
+            lo[d] = v[i].x[d] < lo[d] ? v[i].x[d] : lo[d];
+            hi[d] = v[i].x[d] > hi[d] ? v[i].x[d] : hi[d];
         }
-        width[d] = hi - lo;
-    }
-    int axis = width[1] > width[0] ? 1 : 0;
-    return width[2] > width[axis] ? 2 : axis;
+    for (int d = 1; d < 3; d++)
+        if (hi[d] - lo[d] > hi[s.axis] - lo[s.axis]) s.axis = d;
+    s.lo = lo[s.axis];
+    s.scale = (float)s.n / (hi[s.axis] - lo[s.axis]);
+    if (!(s.scale < 1e30f)) s.scale = 0; /* next to no width */
+    return s;
 }
 
-static void order_node(item *v, int64_t n, int leaf_size)
+static inline int slice_of(const slices *s, const item *v)
 {
-    for (; n > leaf_size; v += n / 2, n -= n / 2) {
-        halve(v, n, n / 2, longest_axis(v, n));
-        order_node(v, n / 2, leaf_size);
-    }
+    const int b = (int)((v->x[s->axis] - s->lo) * s->scale);
+    return b < s->n ? b : s->n - 1;
 }
 
-/* Starts of the groups, [2^levels + 1]. */
-static void group_starts(int64_t start, int64_t n, int levels, int64_t *out)
+/* v [n] to out, the lower k first: slices below the middle one, that one halved, those above. */
+static void halve_to(const item *v, int64_t n, int64_t k, item *out)
+{
+    const slices s = longest_axis(v, n);
+    int32_t count[BINS] = {0};
+    int64_t to[3] = {0, 0, 0};
+    int middle = 0;
+    for (int64_t i = 0; i < n; i++) count[slice_of(&s, &v[i])]++;
+    while (to[1] + count[middle] <= k && middle < s.n - 1) to[1] += count[middle++];
+    to[2] = to[1] + count[middle];
+    const int64_t begin = to[1], end = to[2];
+    for (int64_t i = 0; i < n; i++) {
+        const int b = slice_of(&s, &v[i]);
+        out[to[(b >= middle) + (b > middle)]++] = v[i];
+    }
+    halve(out + begin, end - begin, k - begin, s.axis);
+}
+
+/* In the end from[i] is the item that is to stand at i. v and tmp [n] are scratch. */
+static void order_node(item *v, item *tmp, int64_t n, int leaf_size, int64_t first, int64_t *from)
+{
+    if (n <= leaf_size) {
+        for (int64_t i = 0; i < n; i++) from[i] = first + v[i].at;
+        return;
+    }
+    halve_to(v, n, n / 2, tmp);
+    order_node(tmp, v, n / 2, leaf_size, first, from);
+    order_node(tmp + n / 2, v + n / 2, n - n / 2, leaf_size, first, from + n / 2);
+}
+
+static void starts_below(int64_t start, int64_t n, int levels, int64_t *out)
 {
     if (levels == 0) {
         out[0] = start;
         out[1] = start + n;
         return;
     }
-    group_starts(start, n / 2, levels - 1, out);
-    group_starts(start + n / 2, n - n / 2, levels - 1, out + (1 << (levels - 1)));
+    starts_below(start, n / 2, levels - 1, out);
+    starts_below(start + n / 2, n - n / 2, levels - 1, out + (1 << (levels - 1)));
 }
 
-static void order_group(const ff_cloud *c, item *v, int64_t start, int64_t n, int64_t *from)
+int ff_sum_group_starts(int64_t n, int leaf_size, int64_t *start)
+{
+    const int levels = ff_sum_group_levels(n, leaf_size);
+    starts_below(0, n, levels, start);
+    return 1 << levels;
+}
+
+static void order_group(const ff_cloud *c, item *v, item *tmp, int64_t start, int64_t n, int64_t *from)
 {
     const int64_t first = start - c->cut[c->comm->rank];
     for (int64_t i = 0; i < n; i++) {
-        v[i] = (item){{0, 0, 0}, c->orig[first + i], first + i};
+        v[i] = (item){{0, 0, 0}, (int32_t)i};
         for (int d = 0; d < c->dim; d++) v[i].x[d] = c->x[(first + i) * c->dim + d];
     }
-    order_node(v, n, c->leaf_size);
-    for (int64_t i = 0; i < n; i++) from[first + i] = v[i].at;
+    order_node(v, tmp, n, c->leaf_size, first, from + first);
 }
 
 /* from [n_own]; start [n_groups + 1]. Local */
@@ -102,10 +146,11 @@ static ff_status find_order(const ff_cloud *c, const int64_t *start, int n_group
 {
     ff_status st = FF_OK;
     const int64_t begin = c->cut[c->comm->rank], end = c->cut[c->comm->rank + 1];
-#pragma omp parallel
+#pragma omp parallel if (c->n_own > PARALLEL_MIN)
     {
         item *v = NULL;
-        const ff_status mine = FF_NEW(v, c->n / n_groups + 2);
+        const int64_t most = c->n / n_groups + 2;
+        const ff_status mine = FF_NEW(v, 2 * most);
         if (mine != FF_OK) {
 #pragma omp atomic write
             st = mine;
@@ -113,7 +158,7 @@ static ff_status find_order(const ff_cloud *c, const int64_t *start, int n_group
 #pragma omp for schedule(dynamic, 1)
         for (int k = 0; k < n_groups; k++)
             if (mine == FF_OK && start[k] >= begin && start[k] < end)
-                order_group(c, v, start[k], start[k + 1] - start[k], from);
+                order_group(c, v, v + most, start[k], start[k + 1] - start[k], from);
         ff_free(v);
     }
     return st;
@@ -132,17 +177,16 @@ static void cut_between_groups(const int64_t *start, int n_groups, int size, int
 ff_status ff_sum_order_points(ff_cloud *c)
 {
     int64_t *from = NULL, *cut = NULL, start[(1 << FF_SUM_GROUP_LEVELS) + 1];
-    const int levels = ff_sum_group_levels(c->n, c->leaf_size), size = c->comm->size;
+    const int n_groups = ff_sum_group_starts(c->n, c->leaf_size, start), size = c->comm->size;
     ff_status st = FF_OK;
-    group_starts(0, c->n, levels, start);
     FF_GO(FF_NEW_ALL(c->comm, cut, size + 1));
     if (size > 1) {
         for (int r = 0; r <= size; r++) cut[r] = (int64_t)((__int128)c->n * r / size);
-        cut_between_groups(start, 1 << levels, size, cut);
+        cut_between_groups(start, n_groups, size, cut);
         FF_GO(ff_cloud_recut(c, cut));
     }
     FF_GO(FF_NEW_ALL(c->comm, from, c->n_own + 1));
-    FF_GO(ff_agree(c->comm, find_order(c, start, 1 << levels, from)));
+    FF_GO(ff_agree(c->comm, find_order(c, start, n_groups, from)));
     st = ff_agree(c->comm, ff_cloud_reorder(c, from));
 done:
     ff_free(from);
