@@ -243,10 +243,11 @@ static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
     if (ff_sum_harmonic(&s->o)) {
         FF_GO(ff_agree(s->comm, ff_harm_create(s->o.order, &s->harm)));
         s->n_proxy = s->harm->n;
-        s->quick = !s->o.adjoint && pow(0.5 * s->o.theta, s->o.order + 1) > QUICK_BOUND;
     }
     FF_GO(find_centre(s, x, n));
     for (int k = 0; k < s->n_side; k++) FF_GO(make_cloud(s, k, x[k], n[k], &home[k]));
+    FF_GO(ff_sum_adapt(s));
+    if (s->harm != NULL) s->quick = !s->o.adjoint && pow(0.5 * s->o.theta, s->o.order + 1) > QUICK_BOUND;
     FF_GO(make_lets(s));
     for (int k = 0; k < s->n_side; k++) FF_GO(place_points(s, &s->side[k], home[k]));
     FF_GO(make_plans(s));

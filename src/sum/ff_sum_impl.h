@@ -158,5 +158,9 @@ static inline bool ff_sum_harmonic(const ff_sum_opts *o)
 
 /* Fills what the user left open (rtol, leaf_size); says why not. Local */
 ff_status ff_sum_choose(ff_sum_opts *o);
+/* The largest spread of any level (ff_sum_spread.c), 0 to 1. Collective */
+ff_status ff_sum_spread(const ff_cloud *c, double *out);
+/* Harmonics with rtol: theta for the points as they lie. Collective */
+ff_status ff_sum_adapt(ff_sum *s);
 
 #endif
