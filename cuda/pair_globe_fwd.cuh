@@ -591,6 +591,7 @@ static __device__ __forceinline__ void consume(const ff_net_dims &d, const ff_pa
         mbar_wait(bar_ready<C>(ring.base, g), tile & 1);
         h0_load<C>(h, q.h0, (const int *)(shared + C::O_ID) + slot * FF_TILE, row);
         first_layer<C>(a, prev, h, ring, ring.base + C::O_A + g * C::A_BYTES);
+        __syncwarp(); /* all lanes have read what the producer writes next */
         if (lane == 0) mbar_arrive(bar_taken<C>(ring.base, g));
 #pragma unroll
         for (int l = 0; l < C::NL - 1; l++)

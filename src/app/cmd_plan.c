@@ -4,6 +4,7 @@
 #include "ff_dtt.h"
 #include "ff_let.h"
 #include "ff_model.h"
+#include "plan_gpu.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,6 +14,7 @@ typedef struct plan_set {
     app_boundary *boundary;                 /* [n]; meshes are gone once the clouds are there */
     ff_cloud **cloud;                       /* [n] */
     ff_let **let;                           /* [n] */
+    plan_gpu *gpu;                          /* NULL: the CPU counts */
     uint8_t *need;                          /* [n][n] ones: every boundary acts on every other */
     int64_t *weight;                        /* [n][n] layers that use a plan */
     int dim, leaf_size, n_layers, n_floats; /* n_floats: payload of a point or node in a layer */
@@ -26,6 +28,7 @@ static void plan_set_free(plan_set *p)
         if (p->let != NULL) ff_let_destroy(&p->let[i]);
         if (p->cloud != NULL) ff_cloud_destroy(&p->cloud[i]);
     }
+    plan_gpu_close(&p->gpu);
     ff_free(p->let);
     ff_free(p->cloud);
     ff_free(p->need);
@@ -86,6 +89,12 @@ done:
     return st;
 }
 
+/* Whether a distribution over ranks is shown: of this run, or of plan.ranks. */
+static bool distributed(const ff_app *app)
+{
+    return ff_comm_size(app->comm) > 1 || ff_config_int(app->config, "plan.ranks") > 0;
+}
+
 static ff_status make_trees(ff_app *app, plan_set *p)
 {
     if (ff_comm_size(app->comm) > 1) {
@@ -93,8 +102,12 @@ static ff_status make_trees(ff_app *app, plan_set *p)
         FF_TRY(ff_let_balance(p->cloud, p->n, p->need, p->weight, p->theta, p->expand_far));
     }
     ff_phase_begin("trees");
-    FF_TRY(ff_let_build(p->cloud, p->n, p->need, p->theta, p->let));
-    for (int i = 0; i < p->n; i++) ff_phase_count("trees", "nodes", p->let[i]->tree->n_nodes, 0);
+    FF_TRY(plan_gpu_open(app, p->cloud, p->n, &p->gpu));
+    if (p->gpu == NULL || distributed(app)) FF_TRY(ff_let_build(p->cloud, p->n, p->need, p->theta, p->let));
+    for (int i = 0; i < p->n; i++) {
+        int64_t all = ff_topo_nodes(p->cloud[i]->n, p->leaf_size);
+        ff_phase_count("trees", "nodes", (double)(p->let[i] != NULL ? p->let[i]->tree->n_nodes : all), 0);
+    }
     ff_phase_end();
     return FF_OK;
 }
@@ -112,8 +125,10 @@ static ff_status count_pair(ff_app *app, const plan_set *p, int i, int j, ff_dtt
     *c = (ff_dtt_counts){0};
     ff_phase_begin("walk");
     double t0 = ff_now_s();
-    ff_status st = ff_dtt_count_range(p->let[i]->tree, p->let[j]->tree, p->theta, p->expand_far,
-                                      cloud->cut[rank], cloud->cut[rank + 1], c, NULL, 0, NULL);
+    ff_status st = p->gpu != NULL
+                       ? plan_gpu_count(p->gpu, i, j, p->theta, p->expand_far, c)
+                       : ff_dtt_count_range(p->let[i]->tree, p->let[j]->tree, p->theta, p->expand_far,
+                                            cloud->cut[rank], cloud->cut[rank + 1], c, NULL, 0, NULL);
     *t_s = ff_now_s() - t0;
     ff_phase_count("walk", "node pairs", (double)(c->far_node_pairs + c->leaf_pairs), 0);
     ff_phase_end();
@@ -170,8 +185,9 @@ static ff_status count_all(ff_app *app, const plan_set *p)
     ff_info("work: %.5g evaluations a communication layer and length; %.5g with %d layers and the targets of "
             "\"%s\", which use its own plans",
             layer, run, p->n_layers, p->boundary[0].name);
-    ff_info("walk: %.3f s, %.3g us a face; lists of %.3g GiB if they were kept, none is", t_total_s,
-            1e6 * t_total_s / (double)(faces > 0 ? faces : 1), stored / 0x1p30);
+    ff_info("walk%s: %.3f s, %.3g us a face; lists of %.3g GiB if they were kept, none is",
+            p->gpu != NULL ? " on GPUs" : "", t_total_s, 1e6 * t_total_s / (double)(faces > 0 ? faces : 1),
+            stored / 0x1p30);
     ff_json_int(&app->json, "faces", faces);
     ff_json_double(&app->json, "evaluations_layer", layer);
     ff_json_double(&app->json, "evaluations_run", run);
@@ -269,7 +285,7 @@ static ff_status distribution(ff_app *app, const plan_set *p)
     ff_status st = FF_OK;
     ff_dist_row *row = NULL, mine;
     int size = ff_comm_size(app->comm), n = (int)ff_config_int(app->config, "plan.ranks");
-    if (n == 0 && size == 1) return FF_OK;
+    if (!distributed(app)) return FF_OK;
     if (n == 0) {
         for (int i = 0; i < p->n; i++)
             for (int j = 0; j < p->n; j++) {

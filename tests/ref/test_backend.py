@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Which backend runs: a machine without a GPU (none is visible here), and where there is one, plan on it."""
+import json
+import os
+import unittest
+
+import ff_ref as ref
+
+MODEL = os.path.join(ref.INPUTS, "ellipsoid_flow.h5")
+GIVEN = ["-m", MODEL, "--set", "lengths.L=1", "--set", "global.U_dir=[0.8,0.6,0]"]
+
+
+class Backend(ref.Case):
+    def setUp(self):
+        super().setUp()
+        points, cells = ref.mi.icosphere(2)
+        self.mesh = ref.write_obj(self.path("body.obj"), points, cells)
+        self.seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        self.addCleanup(self.show)
+
+    def show(self):
+        os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+        if self.seen is not None:
+            os.environ["CUDA_VISIBLE_DEVICES"] = self.seen
+
+    def hide(self):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+    def plan(self, *options, ranks=1):
+        self.ok("plan", self.mesh, *options, "--json", self.path("plan.json"), "--force", ranks=ranks)
+        with open(self.path("plan.json")) as f:
+            found = json.load(f)
+        return [{k: v for k, v in p.items() if k != "t_s"} for p in found["plans"]], found["list_bytes"]
+
+    def test_without_gpu_the_cpu_evaluates(self):
+        """A build with CUDA says so in one line, a build without it says nothing; both give the CPU's bits."""
+        self.hide()
+        has_cuda = "no CUDA backend" not in ref.run("plan", self.mesh, "--backend", "cuda").err
+        for ranks in (1, 2) if ref.MPIEXEC else (1,):
+            r = self.ok("predict", self.mesh, *GIVEN, "-o", self.path("auto.vtkhdf"), "--force", ranks=ranks)
+            lines = [line for line in (r.out + r.err).splitlines() if "GPU" in line]
+            self.assertEqual(len(lines), int(has_cuda), lines)
+            self.ok("predict", self.mesh, *GIVEN, "-o", self.path("cpu.vtkhdf"), "--backend", "cpu", "--force")
+            ref.same_bits(self, ref.cell_data(self.path("auto.vtkhdf")), ref.cell_data(self.path("cpu.vtkhdf")), "auto")
+
+    def test_without_gpu_cuda_is_refused(self):
+        """The message says which of the two is missing, every verb that could use a GPU."""
+        self.hide()
+        for args in (["predict", self.mesh, *GIVEN, "-o", self.path("o.h5")], ["plan", self.mesh],
+                     ["sum", self.mesh, "--kernel", "1/r", "-o", self.path("s.h5")],
+                     ["bench", "globe", "--case", "car:1"]):
+            r = ref.run(*args, "--backend", "cuda")
+            self.assertEqual(r.code, 2, f"{args}: {r.err}")
+            self.assertEqual(len(r.error_lines()), 1, r.err)
+            self.assertRegex(r.err, "run.backend = cuda: (no GPU or no driver was found|this build has no CUDA backend)")
+        self.assertFalse(os.path.exists(self.path("o.h5")))
+
+    def test_plan_counts_alike_on_gpus(self):
+        if ref.run("plan", self.mesh, "--backend", "cuda").code != 0:
+            self.skipTest("skipped: no GPU here")
+        for options in ([], ["--theta", "0.7", "--leaf-size", "5"], ["--expand-far"]):
+            cpu = self.plan("--backend", "cpu", *options)
+            for ranks in (1, 2, 3) if ref.MPIEXEC else (1,):
+                self.assertEqual(self.plan("--backend", "cuda", *options, ranks=ranks), cpu, f"{options} {ranks}")
+
+
+if __name__ == "__main__":
+    unittest.main()
