@@ -20,6 +20,7 @@
 #include "ff_cuda_impl.cuh"
 
 #include "ff_adj_device.cuh"
+#include "ff_adj_wide.cuh"
 
 #include <string.h>
 
@@ -29,7 +30,7 @@ static_assert((int)FF_ADJ_F32 == FF_CUDA_F32 && (int)FF_ADJ_TF32 == FF_CUDA_TF32
                   (int)FF_ADJ_BF16 == FF_CUDA_BF16,
               "one numbering of precisions");
 
-enum { REDUCE_THREADS = 256, CHUNK_BYTES = 512 << 20, MOST_BLOCKS = 65535 };
+enum { REDUCE_THREADS = 256, CHUNK_BYTES = 512 << 20, WIDE_CHUNK_BYTES = 1 << 30, MOST_BLOCKS = 65535 };
 
 template <int PREC, int MT>
 static __global__ void __launch_bounds__(MT == 8 || (MT == 4 && PREC == FF_ADJ_F32) ? 256 : 512, 1)
@@ -84,16 +85,17 @@ static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __gr
 
 struct ff_adj_net {
     ff_adj_cfg c;
+    adj_wide *wide; /* or image and bias */
     uint32_t *image;
     float *bias;
 };
 
 struct ff_adj_job {
     int64_t n_slot, n_target, n_block;
-    int64_t *host_off;               /* [n_block + 1], host copy */
+    int64_t *host_off, *host_tile;   /* [n_block + 1], host: groups; tiles of the wide kernels */
     int32_t *first_slot, *last_slot; /* [n_block], host */
     double *x_s, *x_t;               /* device, and so on */
-    int64_t *group_off, *block_off;
+    int64_t *group_off, *block_off, *tile_off;
     int32_t *group_slot, *target, *block_part;
     int64_t n_part;
 };
@@ -103,10 +105,11 @@ static void adj_job_destroy(void *impl, ff_adj_job **jp)
     ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
     ff_adj_job *j = *jp;
     if (j == NULL) return;
-    const void *device[] = {j->x_s,        j->x_t,    j->group_off, j->block_off,
-                            j->group_slot, j->target, j->block_part};
+    const void *device[] = {j->x_s,        j->x_t,    j->group_off,  j->block_off,
+                            j->group_slot, j->target, j->block_part, j->tile_off};
     for (size_t k = 0; k < sizeof device / sizeof *device; k++) ff_cuda_free(pool, device[k]);
     ff_free(j->host_off);
+    ff_free(j->host_tile);
     ff_free(j->first_slot);
     ff_free(j->last_slot);
     ff_free(j);
@@ -126,18 +129,23 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     j->n_block = l->n_block;
     j->n_part = l->n_part;
     j->host_off = (int64_t *)ff_mem_alloc(blocks + 1, sizeof *j->host_off);
+    j->host_tile = (int64_t *)ff_mem_alloc0(blocks + 1, sizeof *j->host_tile);
     j->first_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->first_slot);
     j->last_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->last_slot);
-    if (j->host_off == NULL || j->first_slot == NULL || j->last_slot == NULL) FF_GO(FF_E_MEM);
+    if (j->host_off == NULL || j->host_tile == NULL || j->first_slot == NULL || j->last_slot == NULL)
+        FF_GO(FF_E_MEM);
     memcpy(j->host_off, l->block_off, (blocks + 1) * sizeof *j->host_off);
     for (size_t b = 0; b < blocks; b++) {
         j->first_slot[b] = l->group_slot[l->block_off[b]];
         j->last_slot[b] = l->group_slot[l->block_off[b + 1] - 1];
+        j->host_tile[b + 1] =
+            j->host_tile[b] + (l->block_off[b + 1] - l->block_off[b] + AW_GROUPS - 1) / AW_GROUPS;
     }
     FF_GO(ff_cuda_new(pool, l->x_s, 4 * (size_t)l->n_slot * sizeof(double), &j->x_s));
     FF_GO(ff_cuda_new(pool, l->x_t, 4 * (size_t)l->n_target * sizeof(double), &j->x_t));
     FF_GO(ff_cuda_new(pool, l->group_off, ((size_t)l->n_slot + 1) * sizeof(int64_t), &j->group_off));
     FF_GO(ff_cuda_new(pool, l->block_off, (blocks + 1) * sizeof(int64_t), &j->block_off));
+    FF_GO(ff_cuda_new(pool, j->host_tile, (blocks + 1) * sizeof(int64_t), &j->tile_off));
     FF_GO(ff_cuda_new(pool, l->block_part, blocks * sizeof(int32_t), &j->block_part));
     FF_GO(ff_cuda_new(pool, l->group_slot, (size_t)l->n_group * sizeof(int32_t), &j->group_slot));
     FF_GO(ff_cuda_new(pool, l->target, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t), &j->target));
@@ -152,6 +160,7 @@ static void adj_net_destroy(void *impl, ff_adj_net **np)
 {
     ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
     if (*np == NULL) return;
+    adj_wide_close((ff_cuda_impl *)impl, &(*np)->wide);
     ff_cuda_free(pool, (*np)->image);
     ff_cuda_free(pool, (*np)->bias);
     ff_free(*np);
@@ -171,6 +180,11 @@ static ff_status adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **o
     FF_CU(cudaGetDevice(&device));
     FF_CU(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     FF_GO(ff_adj_plan(v, (int)c->precision, shared, &n->c));
+    if (adj_wide_serves(v, (int)c->precision)) {
+        FF_GO(adj_wide_open(c, v, &n->wide));
+        *out = n;
+        return FF_OK;
+    }
     image = (uint32_t *)ff_mem_alloc0((size_t)n->c.image_words, sizeof *image);
     bias = (float *)ff_mem_alloc0((size_t)n->c.n_bias, sizeof *bias);
     if (image == NULL || bias == NULL) FF_GO(FF_E_MEM);
@@ -292,7 +306,74 @@ done:
     return st;
 }
 
-enum { REC, STRENGTH, OUT_BAR, CHUNK, GROUP_ROWS, ROWS, GRAD, TARGET, BAD, N_BLOCKS };
+enum { REC, STRENGTH, OUT_BAR, CHUNK, GROUP_ROWS, ROWS, GRAD, TARGET, BAD, TILE, PART, N_BUFFER };
+
+/* The wide kernels' way through all chunks of whole list blocks, at most `most` tiles each where a block has no more. */
+static ff_status run_wide(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_net *net, const adj_io *from,
+                          void **d, int64_t most)
+{
+    ff_status st = FF_OK;
+    cudaStream_t s = impl->stream;
+    const ff_adj_cfg *c = &net->c;
+    int device = 0, sms = 0;
+    adj_wide_io io = {};
+    adj_io rows = *from;
+    FF_CU(cudaGetDevice(&device));
+    FF_CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
+    io.rec = from->rec;
+    io.strength = from->strength;
+    io.out_bar = from->out_bar;
+    io.x_s = from->x_s;
+    io.x_t = from->x_t;
+    io.group_slot = from->group_slot;
+    io.target = from->target;
+    io.tile = (int2 *)d[TILE];
+    io.chunk = (char *)d[CHUNK];
+    io.part = (float *)d[PART];
+    io.group_rows = from->group_rows;
+    io.target_words = from->target_words;
+    io.grad = from->grad;
+    io.bad = from->bad;
+    for (int64_t b0 = 0, b1; b0 < j->n_block; b0 = b1) {
+        for (b1 = b0 + 1; b1 < j->n_block; b1++)
+            if (j->host_tile[b1 + 1] - j->host_tile[b0] > most) break;
+        int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
+        io.group_begin = rows.group_begin = j->host_off[b0];
+        rows.group_end = j->host_off[b1];
+        io.tile_begin = j->host_tile[b0];
+        io.n_tile = (int)(j->host_tile[b1] - j->host_tile[b0]);
+        io.block_off = j->block_off + b0;
+        io.tile_off = j->tile_off + b0;
+        io.block_part = j->block_part + b0;
+        io.n_block = (int)(b1 - b0);
+        FF_CU(adj_wide_tiles(net->wide, &io, sms, s));
+        FF_CU(adj_wide_weights(net->wide, &io, sms, s));
+        adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
+                   s>>>(*c, rows, j->group_off, slot, n, (double *)d[ROWS]);
+        FF_CU(cudaGetLastError());
+    }
+done:
+    return st;
+}
+
+/* Rooms of a chunk: groups or tiles, at least one list block, no more than there are. */
+static ff_status chunk_room(const ff_adj_job *j, const ff_adj_net *net, int64_t *most, size_t *chunk,
+                            size_t *groups)
+{
+    const ff_adj_cfg *c = &net->c;
+    int64_t all = net->wide != NULL ? j->host_tile[j->n_block] : j->host_off[j->n_block],
+            block = FF_ADJ_BLOCK / (net->wide != NULL ? AW_GROUPS : 1);
+    if (net->wide != NULL)
+        *most = WIDE_CHUNK_BYTES / AW_TILE_BYTES;
+    else
+        FF_TRY(chunk_groups(c, most));
+    if (*most > all) *most = all;
+    if (*most < block) *most = block;
+    *groups = (size_t)*most * (net->wide != NULL ? AW_GROUPS : 1);
+    *chunk = net->wide != NULL ? (size_t)*most * AW_TILE_BYTES
+                               : *groups * (size_t)(FF_ADJ_GROUP / c->kpw) * (size_t)c->row_words * 4;
+    return FF_OK;
+}
 
 static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net, ff_adj_args *a)
 {
@@ -300,28 +381,28 @@ static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net,
     ff_cuda_impl *cu = (ff_cuda_impl *)impl;
     const ff_adj_cfg *c = &net->c;
     int64_t most = 0;
+    size_t chunk = 0, groups = 0, n = (size_t)j->n_slot, blocks;
     int bad = 0;
-    void *d[N_BLOCKS] = {NULL};
-    FF_TRY(chunk_groups(c, &most));
-    if (j->n_block > 0 && most > j->host_off[j->n_block]) most = j->host_off[j->n_block];
-    if (most < FF_ADJ_BLOCK) most = FF_ADJ_BLOCK;
-    size_t n = (size_t)j->n_slot,
-           words = (size_t)most * (size_t)(FF_ADJ_GROUP / c->kpw) * (size_t)c->row_words;
-    const size_t bytes[N_BLOCKS] = {n * (size_t)c->rec_len * 4,
+    void *d[N_BUFFER] = {NULL};
+    FF_TRY(chunk_room(j, net, &most, &chunk, &groups));
+    blocks = net->wide == NULL ? 0 : (size_t)(j->n_block < most ? j->n_block : most);
+    const size_t bytes[N_BUFFER] = {n * (size_t)c->rec_len * 4,
                                     n * 4,
                                     (size_t)j->n_target * (size_t)c->n_comp * 4,
-                                    words * 4,
-                                    (size_t)most * (size_t)c->row_len * 4,
+                                    chunk,
+                                    groups * (size_t)c->row_len * 4,
                                     n * (size_t)c->row_len * 8,
                                     (size_t)(j->n_part * c->grad_len) * 16,
                                     a->target != NULL ? (size_t)(j->n_target * c->dim) * 16 : 0,
-                                    sizeof bad};
-    for (int k = 0; k < N_BLOCKS; k++) FF_GO(ff_cuda_alloc(cu->pool, bytes[k], &d[k]));
+                                    sizeof bad,
+                                    net->wide != NULL ? (size_t)most * sizeof(int2) : 0,
+                                    blocks * AW_PART * sizeof(float)};
+    for (int k = 0; k < N_BUFFER; k++) FF_GO(ff_cuda_alloc(cu->pool, bytes[k], &d[k]));
     FF_GO(ff_cuda_put(cu->pool, d[REC], a->rec, bytes[REC]));
     FF_GO(ff_cuda_put(cu->pool, d[STRENGTH], a->strength, bytes[STRENGTH]));
     FF_GO(ff_cuda_put(cu->pool, d[OUT_BAR], a->out_bar, bytes[OUT_BAR]));
     if (a->target != NULL) FF_GO(ff_cuda_put(cu->pool, d[TARGET], a->target, bytes[TARGET]));
-    for (int k = ROWS; k < N_BLOCKS; k++)
+    for (int k = ROWS; k <= BAD; k++)
         if (k != TARGET) FF_GO(ff_cuda_zero(cu->pool, d[k], bytes[k]));
     {
         adj_io io;
@@ -340,7 +421,8 @@ static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net,
         io.target_words = a->target != NULL ? (int64_t *)d[TARGET] : NULL;
         io.grad = (int64_t *)d[GRAD];
         io.bad = (int *)d[BAD];
-        FF_GO(run_chunks(cu, j, c, &io, most, (double *)d[ROWS]));
+        FF_GO(net->wide != NULL ? run_wide(cu, j, net, &io, d, most)
+                                : run_chunks(cu, j, c, &io, most, (double *)d[ROWS]));
     }
     FF_GO(ff_cuda_get(cu->pool, a->rows, d[ROWS], bytes[ROWS]));
     FF_GO(ff_cuda_get(cu->pool, a->grad, d[GRAD], bytes[GRAD]));
@@ -349,7 +431,7 @@ static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net,
     FF_GO(ff_cuda_wait(cu->pool));
     a->bad = bad != 0;
 done:
-    for (int k = 0; k < N_BLOCKS; k++) ff_cuda_free(cu->pool, d[k]);
+    for (int k = 0; k < N_BUFFER; k++) ff_cuda_free(cu->pool, d[k]);
     return st;
 }
 

@@ -1,0 +1,145 @@
+/* Networks that the wide adjoint serves, and the packing of their weights on the device (ff_adj_wide.cuh). */
+#include "ff_adj_wide.cuh"
+
+#include "ff_round.cuh"
+
+enum { PACK_THREADS = 128 };
+
+typedef struct raw_weights {
+    const float *w[4], *b[4]; /* as ff_adj_view, device */
+} raw_weights;
+
+static __device__ __forceinline__ float weight_at(const adj_wide_net &c, const raw_weights &r, int l, int out,
+                                                  int in)
+{
+    if (out < 0 || out >= c.n_out[l] || in < 0 || in >= c.n_in[l]) return 0.0f;
+    return r.w[l][((int64_t)(out / 8) * c.n_in[l] + in) * 8 + out % 8];
+}
+
+/* Weight of layer l between output column `out` and input column `in` of the kernels; halved: forward, hidden. */
+static __device__ __forceinline__ float weight_of(const adj_wide_net &c, const raw_weights &r, int l, int out,
+                                                  int in)
+{
+    const float ln2 = 0.69314718056f;
+    if (l == 0) return ln2 * weight_at(c, r, 0, out, feature_of(c, in));
+    if (l == 3) return weight_at(c, r, 3, output_of(c, out), in) / ln2;
+    return weight_at(c, r, l, out, in);
+}
+
+/* A thread 8 values along k: (block of the image) [step][2][columns][8]. */
+static __global__ void adj_wide_pack(const __grid_constant__ adj_wide_net c,
+                                     const __grid_constant__ raw_weights r, uint4 *image, float *bias)
+{
+    const int size[8] = {AW_KF * AW_H / 8,   AW_H * AW_H / 8, AW_H * AW_H / 8, AW_H * AW_NOUT / 8,
+                         AW_NOUT * AW_H / 8, AW_H * AW_H / 8, AW_H * AW_H / 8, AW_H * AW_KF / 8};
+    int i = (int)(blockIdx.x * PACK_THREADS + threadIdx.x), e = i, block = 0;
+    if (i < AW_BIAS) {
+        int l = i < AW_H ? 1 : i < 2 * AW_H ? 2 : 3, out = l < 3 ? i % AW_H : output_of(c, i - 2 * AW_H);
+        float b = out >= 0 && out < c.n_out[l] ? r.b[l][out] : 0.0f;
+        bias[i] = l < 3 ? 0.34657359f * b : b; /* z log2(e) -> z / 2 */
+    }
+    while (block < 8 && e >= size[block]) e -= size[block++];
+    if (block == 8) return;
+    int l = block < 4 ? block : 7 - block, columns = block == 3 ? AW_NOUT : block == 7 ? AW_KF : AW_H;
+    int col = e % columns, k0 = e / columns * 8;
+    float v[8];
+    for (int k = 0; k < 8; k++)
+        v[k] = block < 4 ? (l < 3 ? 0.5f : 1.0f) * weight_of(c, r, l, col, k0 + k)
+                         : weight_of(c, r, l, k0 + k, col);
+    image[i] = make_uint4(to_bf16x2(v[0], v[1]), to_bf16x2(v[2], v[3]), to_bf16x2(v[4], v[5]),
+                          to_bf16x2(v[6], v[7]));
+}
+
+bool adj_wide_serves(const ff_adj_view *v, int prec)
+{
+    int device, major = 0, minor = 0, n_vf = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
+        return false;
+    for (int f = 0; f < v->s.n_field; f++) n_vf += v->s.field_rank[f] != 0;
+    if (major != 9 || minor != 0 || prec != FF_ADJ_BF16 || v->s.mlp || v->s.n_hidden != 3) return false;
+    if (v->n_vec > AW_NV || v->s.n_harm < 1 || v->s.n_harm > 4) return false;
+    if (n_vf > AW_VF || v->s.n_field - n_vf > AW_SF) return false;
+    int least = AW_H;
+    for (int l = 0; l < 3; l++) {
+        if (v->layer[l].n_out > AW_H) return false;
+        least = v->layer[l].n_out < least ? v->layer[l].n_out : least;
+    }
+    return least > AW_H / 2; /* narrower ones waste too much here */
+}
+
+static void net_of(const ff_adj_view *v, adj_wide_net *n)
+{
+    n->dim = v->s.dim;
+    n->n_vec = v->n_vec;
+    n->n_harm = v->s.n_harm;
+    n->n_comp = v->n_comp;
+    n->off_m = v->off_m;
+    n->off_g = v->off_g;
+    n->off_unit = v->off_unit;
+    n->rec_len = v->rec_len;
+    n->row_len = ff_adj_row_len(v);
+    n->length = v->length;
+    n->inv_length = 1.0f / v->length;
+    n->eps2 = v->eps2;
+    n->beta = v->beta;
+    n->grad_len = v->grad_len;
+    for (int l = 0; l < 4; l++) {
+        n->n_in[l] = v->layer[l].n_in;
+        n->n_out[l] = v->layer[l].n_out;
+        n->at_w[l] = v->layer[l].at_w;
+        n->at_b[l] = v->layer[l].at_b;
+    }
+    for (int f = 0, comp = 0, coef = 0; f < v->s.n_field; f++) {
+        bool vector = v->s.field_rank[f] != 0;
+        if (vector) {
+            n->vf_comp[n->n_vf] = comp;
+            n->vf_coef[n->n_vf++] = coef;
+        } else {
+            n->sf_comp[n->n_sf] = comp;
+            n->sf_coef[n->n_sf++] = coef;
+        }
+        comp += vector ? v->s.dim : 1;
+        coef += vector ? 1 + 2 * v->n_vec : 1;
+    }
+}
+
+void adj_wide_close(ff_cuda_impl *impl, adj_wide **w)
+{
+    if (*w == NULL) return;
+    ff_cuda_free(impl->pool, (*w)->image);
+    ff_cuda_free(impl->pool, (*w)->bias);
+    ff_free(*w);
+    *w = NULL;
+}
+
+ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, adj_wide **out)
+{
+    ff_status st = FF_OK;
+    raw_weights r = {};
+    adj_wide *w;
+    *out = NULL;
+    FF_TRY(FF_NEW_CUDA(w, 1));
+    net_of(v, &w->n);
+    FF_GO(ff_cuda_alloc(impl->pool, AW_IMAGE, &w->image));
+    FF_GO(ff_cuda_alloc(impl->pool, AW_BIAS * sizeof(float), &w->bias));
+    for (int l = 0; l < 4; l++) {
+        size_t rows = ((size_t)v->layer[l].n_out + 7) / 8 * 8;
+        FF_GO(
+            ff_cuda_new(impl->pool, v->layer[l].w, rows * (size_t)v->layer[l].n_in * sizeof(float), &r.w[l]));
+        if (l > 0) FF_GO(ff_cuda_new(impl->pool, v->layer[l].b, rows * sizeof(float), &r.b[l]));
+    }
+    adj_wide_pack<<<(AW_IMAGE / 16 + PACK_THREADS - 1) / PACK_THREADS, PACK_THREADS, 0, impl->stream>>>(
+        w->n, r, (uint4 *)w->image, w->bias);
+    FF_CU(cudaGetLastError());
+    *out = w;
+    w = NULL;
+done:
+    for (int l = 0; l < 4; l++) {
+        ff_cuda_free(impl->pool, r.w[l]);
+        ff_cuda_free(impl->pool, r.b[l]);
+    }
+    adj_wide_close(impl, &w);
+    return st;
+}

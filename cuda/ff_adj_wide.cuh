@@ -1,0 +1,135 @@
+/* The pair adjoint of wide networks in bf16 on sm_90: sizes, places and host entry points (kernels: adj_wide_tile.cu,
+ * adj_wide_weights.cu). One layout serves three hidden layers of up to 256 units, 5 vectors, 4 vector fields and 12 scalar
+ * ones; what a network lacks is padded with zero weights.
+ *
+ * Operands. Every bf16 operand lies in core matrices of 8 rows x 16 bytes, 128 contiguous bytes each, so that one layout
+ * serves stores, bulk copies and wgmma, read along either index:
+ *     activations   [unit / 8][pair 64][8 units]: rows are pairs. K-major for the layers' products (k = units), and read
+ *                   transposed by the weight gradients (k = pairs)
+ *     weights       per k step of 16: [2][column][8]; in the order of their use, forward W1 .. W4, back W4 .. W1
+ * Tile. 64 pairs = 4 groups of one list block; a warp's 16 rows are one group, all of one source.
+ * Chunk. Of a tile: x0 (features), x1, x2, x3 (inputs of the layers), z1, z2, z3, z4 (cotangents of their outputs).
+ * Columns of the features: vector k, harmonic n in column 16 (k / 4) + 8 ((n - 1) / 2) + 2 (k % 4) + (n - 1) % 2, so that
+ * lane q of a quad holds vectors q and q + 4; the first of the vector behind the last is g(r). Columns of the outputs: tile j of
+ * 8 holds numerator and denominator of slot (j, q) in columns 2 q, 2 q + 1: j = 0 .. 10 the coefficients of vector field q
+ * (r^, then c_k, e_k), j = 11 .. 13 scalars 4 (j - 11) + q.
+ * Scale. Kernels keep h = z / 2 forward (SiLU(z) = h + h tanh h) and cotangents of z; ff_globe_net.h's z log2(e) comes in with
+ * the weights, and goes out with the sums (adj_wide_sums). */
+#ifndef FF_ADJ_WIDE_CUH
+#define FF_ADJ_WIDE_CUH
+
+#include "ff_cuda_impl.cuh"
+
+extern "C" {
+#include "ff_adj_cfg.h"
+}
+
+enum {
+    AW_TILE = 64,
+    AW_GROUPS = AW_TILE / FF_ADJ_GROUP,
+    AW_H = 256,
+    AW_KF = 32, /* features */
+    AW_NV = 5,  /* vectors beside r */
+    AW_VF = 4,  /* vector fields */
+    AW_SF = 12, /* scalar fields */
+    AW_J = 14,  /* tiles of outputs */
+    AW_NOUT = 8 * AW_J,
+    AW_STEP = AW_H * 32, /* bytes of one k step of 256 columns: a stage of the ring */
+    /* bytes of the chunk's tile */
+    AW_X0 = 0,
+    AW_X_BYTES = AW_TILE * AW_H * 2,
+    AW_X0_BYTES = AW_TILE * AW_KF * 2,
+    AW_X1 = AW_X0 + AW_X0_BYTES,
+    AW_Z1 = AW_X1 + 3 * AW_X_BYTES,
+    AW_Z4 = AW_Z1 + 3 * AW_X_BYTES,
+    AW_Z4_BYTES = AW_TILE * AW_NOUT * 2,
+    AW_TILE_BYTES = AW_Z4 + AW_Z4_BYTES,
+    /* stages of the weights' image, in order of use */
+    AW_F1 = AW_KF / 16,
+    AW_FULL = AW_H / 16,
+    AW_F4 = AW_FULL / 2, /* two steps of 112 columns a stage */
+    AW_B4 = AW_NOUT / 16,
+    AW_B1 = AW_FULL / 8, /* eight steps of 32 columns a stage */
+    AW_F4_FIRST = AW_F1 + 2 * AW_FULL,
+    AW_F4_STAGE = 2 * AW_NOUT * 32,
+    AW_STAGES = AW_F4_FIRST + AW_F4 + AW_B4 + 2 * AW_FULL + AW_B1,
+    AW_IMAGE = (AW_STAGES - AW_F4) * AW_STEP + AW_F4 * AW_F4_STAGE,
+    AW_BIAS = 2 * AW_H + AW_NOUT,
+    /* a list block's float32 sums: weights of the four layers, then biases of the last three */
+    AW_P1 = 0,
+    AW_P2 = AW_P1 + AW_H * AW_KF,
+    AW_P3 = AW_P2 + AW_H * AW_H,
+    AW_P4 = AW_P3 + AW_H * AW_H,
+    AW_PB = AW_P4 + AW_NOUT * AW_H,
+    AW_PART = AW_PB + AW_BIAS,
+};
+
+/* A network, by value to every kernel. */
+typedef struct adj_wide_net {
+    int dim, n_vec, n_harm, n_comp, n_vf, n_sf;
+    int off_m, off_g, off_unit, rec_len, row_len;
+    float length, inv_length, eps2, beta;
+    int n_in[4], n_out[4];
+    int64_t at_w[4], at_b[4], grad_len;
+    int vf_comp[AW_VF], vf_coef[AW_VF], sf_comp[AW_SF], sf_coef[AW_SF];
+} adj_wide_net;
+
+/* Weights on the device, packed there. */
+typedef struct adj_wide {
+    adj_wide_net n;
+    char *image;
+    float *bias;
+} adj_wide;
+
+/* What a chunk's kernels read and write; groups are counted from the chunk's first. */
+typedef struct adj_wide_io {
+    const float *rec, *strength, *out_bar;
+    const double *x_s, *x_t;
+    const int32_t *group_slot, *target; /* of the whole list */
+    int64_t group_begin, tile_begin;
+    const int64_t *block_off,
+        *tile_off; /* [n_block + 1] of the chunk's blocks: groups and tiles of the whole list */
+    const int32_t *block_part;
+    int n_block, n_tile;
+    int2 *tile;            /* [n_tile] first group, groups; written by adj_wide_tiles */
+    char *chunk;           /* [n_tile][AW_TILE_BYTES] */
+    float *part;           /* [n_block][AW_PART] */
+    float *group_rows;     /* [groups][row_len] */
+    int64_t *target_words; /* or NULL */
+    int64_t *grad;         /* [parts][grad_len][2] words */
+    int *bad;
+} adj_wide_io;
+
+/* Coefficient of output column n in the order of the packed network, or -1. */
+static __device__ __forceinline__ int output_of(const adj_wide_net &c, int n)
+{
+    int j = n / 8, q = n % 8 / 2, half = n % 2, at;
+    if (j < 1 + 2 * AW_NV) {
+        if (q >= c.n_vf || j >= 1 + 2 * c.n_vec) return -1;
+        at = c.vf_coef[q] + j;
+    } else {
+        int i = 4 * (j - 1 - 2 * AW_NV) + q;
+        if (i >= c.n_sf) return -1;
+        at = c.sf_coef[i];
+    }
+    return 2 * at + half;
+}
+/* Input of feature column k, or -1. */
+static __device__ __forceinline__ int feature_of(const adj_wide_net &c, int k)
+{
+    int v = k % 8 / 2 + 4 * (k / 16), n = 1 + k / 8 % 2 * 2 + k % 2;
+    if (v < c.n_vec) return n <= c.n_harm ? 1 + v * c.n_harm + n - 1 : -1;
+    return v == c.n_vec && n == 1 ? 0 : -1;
+}
+
+/* Whether the current device and the layout serve this network. */
+bool adj_wide_serves(const ff_adj_view *v, int prec);
+/* *out NULL on failure. adj_wide_close: NULL inside is fine.                                               Local */
+ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, adj_wide **out);
+void adj_wide_close(ff_cuda_impl *impl, adj_wide **w);
+
+cudaError_t adj_wide_tiles(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s);
+/* Weight gradients of the chunk's tiles, added to the words of grad. */
+cudaError_t adj_wide_weights(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s);
+
+#endif
