@@ -404,6 +404,51 @@ done:
     return st;
 }
 
+/* ---- cells behind faces of sections that do not tell ---- */
+
+/* Whether the zone has cell solutions, and faces whose cell is not known. */
+static ff_status lacks_owners(const cgns_zone *z, bool *yes)
+{
+    char place[CGNS_NAME];
+    bool at_cells = false;
+    *yes = false;
+    for (int64_t s = -1; (s = cgns_find(z->t, z->node, "FlowSolution_t", NULL, s)) >= 0;) {
+        FF_TRY(cgns_read_text(z->t, cgns_find(z->t, s, "GridLocation_t", NULL, -1), place, sizeof place));
+        at_cells |= strcmp(place, "CellCenter") == 0;
+    }
+    for (int64_t i = 0; at_cells && i < z->n_owners; i++) *yes |= z->owner[i] < 0;
+    return FF_OK;
+}
+
+/* The cell that has the face, by the corners: sections of cells are read for it. */
+static ff_status owners_from_cells(unstructured *u)
+{
+    cgns_zone *z = u->z;
+    const ff_mesh *m = u->b->m;
+    ff_faces f = {0};
+    bool some = false;
+    int64_t cell = 0;
+    ff_status st;
+    drop_sections(u);
+    FF_GO(read_sections(u, z->cell_dim, &some));
+    for (int64_t k = 0; k < u->n; k++)
+        for (int64_t i = 0; i < u->sec[k].n; i++) FF_GO(add_cell(u, &u->sec[k], i, &cell, &f));
+    if (cell != z->n_cells) goto done; /* other cells than solutions count */
+    FF_GO(ff_faces_keep_free(&f));
+    int64_t n_free = f.n;
+    for (int64_t i = 0; i < z->n_owners; i++) {
+        int64_t n, at = ff_mesh_cell(m, m->n_cells - z->n_owners + i, &n);
+        if (z->owner[i] >= 0) continue;
+        FF_GO(ff_mem_reserve(&u->ids, &u->cap_ids, n, sizeof *u->ids));
+        for (int64_t k = 0; k < n; k++) u->ids[k] = m->cell_pts[at + k] - z->point0;
+        FF_GO(ff_faces_add(&f, i, u->ids, n, 1));
+    }
+    FF_GO(ff_faces_behind(&f, n_free, z->owner));
+done:
+    ff_faces_free(&f);
+    return st;
+}
+
 ff_status cgns_unstructured(cgns_zone *z, ff_builder *b)
 {
     unstructured u = {.z = z, .b = b};
@@ -416,6 +461,9 @@ ff_status cgns_unstructured(cgns_zone *z, ff_builder *b)
         drop_sections(&u);
         FF_GO(from_cells(&u));
     }
+    bool lacking = false;
+    FF_GO(lacks_owners(z, &lacking));
+    if (some && !z->whole && lacking) FF_GO(owners_from_cells(&u));
 done:
     drop_sections(&u);
     ff_free(u.sec);

@@ -130,33 +130,62 @@ static void drop_others(ff_faces *f, const uint8_t *keep)
     f->n_ids = n_ids;
 }
 
+static void matching_free(matching *w)
+{
+    ff_free(w->sorted);
+    ff_free(w->key);
+    ff_free(w->at);
+    ff_free(w->free);
+}
+
+/* Faces by their keys; those of one key stay in the order they were added. */
+static ff_status matching_sort(matching *w)
+{
+    const ff_faces *f = w->f;
+    FF_TRY(FF_NEW(w->sorted, f->n_ids));
+    FF_TRY(FF_NEW(w->key, f->n));
+    FF_TRY(FF_NEW(w->at, f->n));
+    FF_TRY(FF_NEW0(w->free, f->n));
+    memcpy(w->sorted, f->ids, (size_t)f->n_ids * sizeof *f->ids);
+    for (int64_t i = 0; i < f->n; i++) {
+        int64_t from = f->off[i], size = f->off[i + 1] - from;
+        qsort(w->sorted + from, (size_t)size, sizeof *w->sorted, by_id);
+        w->key[i] = hash_face(f->ids + from, size);
+        w->at[i] = i;
+    }
+    return ff_sort_u64(w->key, w->at, f->n);
+}
+
 ff_status ff_faces_keep_free(ff_faces *f)
 {
     matching w = {.f = f};
     ff_status st = FF_OK;
     if (f->n == 0) return FF_OK;
-    FF_GO(FF_NEW(w.sorted, f->n_ids));
-    FF_GO(FF_NEW(w.key, f->n));
-    FF_GO(FF_NEW(w.at, f->n));
-    FF_GO(FF_NEW0(w.free, f->n));
-    memcpy(w.sorted, f->ids, (size_t)f->n_ids * sizeof *f->ids);
-    for (int64_t i = 0; i < f->n; i++) {
-        int64_t from = f->off[i], size = f->off[i + 1] - from;
-        qsort(w.sorted + from, (size_t)size, sizeof *w.sorted, by_id);
-        w.key[i] = hash_face(f->ids + from, size);
-        w.at[i] = i;
-    }
-    FF_GO(ff_sort_u64(w.key, w.at, f->n));
+    FF_GO(matching_sort(&w));
     for (int64_t i = 0, j; i < f->n; i = j) {
         for (j = i + 1; j < f->n && w.key[j] == w.key[i];) j++;
         match_run(&w, i, j);
     }
     drop_others(f, w.free);
 done:
-    ff_free(w.sorted);
-    ff_free(w.key);
-    ff_free(w.at);
-    ff_free(w.free);
+    matching_free(&w);
+    return st;
+}
+
+ff_status ff_faces_behind(const ff_faces *f, int64_t n, int64_t *cell)
+{
+    matching w = {.f = f};
+    ff_status st = FF_OK;
+    if (f->n == 0) return FF_OK;
+    FF_GO(matching_sort(&w));
+    for (int64_t i = 0, j; i < f->n; i = j) {
+        for (j = i + 1; j < f->n && w.key[j] == w.key[i];) j++;
+        for (int64_t k = i; k < j; k++)
+            for (int64_t l = i; w.at[k] >= n && l < k && w.at[l] < n; l++)
+                if (is_same(&w, w.at[l], w.at[k])) cell[f->cell[w.at[k]]] = f->cell[w.at[l]];
+    }
+done:
+    matching_free(&w);
     return st;
 }
 

@@ -37,6 +37,9 @@ ff_status ff_faces_add_edges(ff_faces *f, int64_t cell, const int64_t *ids, int6
 
 /* Leaves the free faces only, in the order they were added. About 40 bytes a face and 8 a corner for a while. Local */
 ff_status ff_faces_keep_free(ff_faces *f);
+/* Faces from the n-th on are looked for among those before it, which are free ones: cell[f->cell[i]] becomes the cell of
+ * the face with the same corners as face i; unchanged where there is none. Local */
+ff_status ff_faces_behind(const ff_faces *f, int64_t n, int64_t *cell);
 void ff_faces_free(ff_faces *f);
 
 #endif

@@ -64,7 +64,7 @@ static ff_status read_values(foam_file *f, const char *what, int n_comp, values 
     FF_TRY(foam_next(f));
     bool uniform = strcmp(f->word, "uniform") == 0;
     if (!uniform && strcmp(f->word, "nonuniform") != 0) {
-        if (f->word[0] != '$')
+        if (f->word[0] != '$' && f->word[0] != '#')
             return foam_fail(f, "%s: \"%s\", expected uniform or nonuniform", what,
                              ff_show(f->word, f->len).s);
         return foam_skip_entry(f);
@@ -172,6 +172,10 @@ static ff_status read_patch(field *w)
         if (foam_is(f, '}')) break;
         if (f->len == 0) FF_GO(foam_fail(f, "patch %s: file ends inside it: cut?", name));
         memcpy(key, f->word, sizeof key);
+        if (key[0] == '#') { /* #include and the like, with one argument: what they bring in is not read */
+            FF_GO(foam_next(f));
+            continue;
+        }
         if (strcmp(key, "value") == 0) {
             FF_GO(read_values(f, name, w->n_comp, &v));
             continue;
@@ -194,6 +198,10 @@ static ff_status read_boundary(field *w)
         FF_TRY(foam_next(&w->f));
         if (foam_is(&w->f, '}')) return FF_OK;
         if (w->f.len == 0) return foam_fail(&w->f, "file ends inside boundaryField: cut?");
+        if (w->f.word[0] == '#') { /* #includeEtc with its argument */
+            FF_TRY(foam_next(&w->f));
+            continue;
+        }
         FF_TRY(read_patch(w));
     }
 }

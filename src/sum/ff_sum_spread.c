@@ -88,7 +88,8 @@ static moments above(const moments *group, int n_groups, int level, int64_t (*su
 {
     if (n_groups == 1) return *group;
     const moments left = above(group, n_groups / 2, level + 1, sum),
-                  right = above(group + n_groups / 2, n_groups / 2, level + 1, sum), m = joined(&left, &right);
+                  right = above(group + n_groups / 2, n_groups / 2, level + 1, sum),
+                  m = joined(&left, &right);
     note(&m, sum[level]);
     return m;
 }
@@ -131,7 +132,8 @@ ff_status ff_sum_spread(const ff_cloud *c, double *out)
     p->levels = ff_sum_group_levels(c->n, c->leaf_size);
     own_groups(c, p);
     memcpy(bits, p->group, sizeof bits);
-    ff_status st = ff_comm_allreduce(c->comm, bits, (int64_t)p->n_groups * ROW, FF_SUM_I64); /* one is not 0 */
+    ff_status st =
+        ff_comm_allreduce(c->comm, bits, (int64_t)p->n_groups * ROW, FF_SUM_I64); /* one is not 0 */
     if (st == FF_OK) st = ff_comm_allreduce(c->comm, p->sum, 2 * LEVELS, FF_SUM_I64);
     memcpy(p->group, bits, sizeof bits);
     if (st == FF_OK) (void)above(p->group, p->n_groups, 0, p->sum);

@@ -387,12 +387,13 @@ static void surface_bases_and_fields(void **state)
 }
 
 /* Values 5 and 6 in the two cells of a volume: each face has that of the cell behind it. how 0: structured, with rind;
- * 1: faces of the cells; 2: NGON with parents; 3: a section with parents; 4: without them nothing is known. */
+ * 1: faces of the cells; 2: NGON with parents; 3: a section with parents; 4: without them, by the corners; 5: a file
+ * without the cells tells nothing. */
 static void cell_values_reach_the_boundary(void **state)
 {
     (void)state;
     for (int kind = 0; kind < W_KINDS; kind++)
-        for (int how = 0; how < 5; how++) {
+        for (int how = 0; how < 6; how++) {
             writer w;
             double v[3] = {5, 6, -1};
             int parents[20] = {0};
@@ -402,7 +403,8 @@ static void cell_values_reach_the_boundary(void **state)
                 polygons(&w, z, true, true);
                 (void)w_section(&w, z, "cells", HEXA_8, 12, 13, hexas, 16, NULL);
             }
-            if (how == 1 || how > 2) (void)w_section(&w, z, "Hexas", HEXA_8, 1, 2, hexas, 16, NULL);
+            if (how == 1 || how == 3 || how == 4)
+                (void)w_section(&w, z, "Hexas", HEXA_8, 1, 2, hexas, 16, NULL);
             if (how > 2) {
                 place s = w_section(&w, z, "skin", QUAD_4, 3, 12, quads[0], 40, NULL);
                 for (int f = 0; f < 10; f++) parents[f] = f % 2 ? 2 : 1;
@@ -414,8 +416,8 @@ static void cell_values_reach_the_boundary(void **state)
             (void)w_reals(&w, t, "Cp", how == 0 ? 3 : 2, v);
             w_close(&w);
             ff_mesh *m = must_read(10, 10);
-            assert_int_equal(m->cell_data.n, how < 4);
-            for (int64_t c = 0; how < 4 && c < 10; c++) {
+            assert_int_equal(m->cell_data.n, how < 5);
+            for (int64_t c = 0; how < 5 && c < 10; c++) {
                 int64_t n, at = ff_mesh_cell(m, c, &n);
                 double x = 0; /* of the face's centre: below 1 in the first cell */
                 for (int64_t i = at; i < at + n; i++) x += m->points[3 * m->cell_pts[i]] / 4;

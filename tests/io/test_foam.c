@@ -515,13 +515,13 @@ static void times_are_chosen(void **state)
     ff_mesh *m;
     case_begin(&c, f);
     for (int i = 0; i < 3; i++) {
-        char line[200];
+        char line[300];
         head(&field, text_mode, "volScalarField");
-        (void)snprintf(
-            line, sizeof line,
-            "#include \"x\"\ninternalField uniform 3;\nboundaryField { \".*\" { type a; value %s; } outlet { "
-            "type b; value uniform 9; } }\n",
-            value[i]);
+        (void)snprintf(line, sizeof line,
+                       "#include \"x\"\ninternalField uniform 3;\nboundaryField { #includeEtc \"x\" \".*\" { "
+                       "#include \"y\" type a; value %s; } outlet { "
+                       "type b; value uniform 9; } }\n",
+                       value[i]);
         text(&field, line);
         write_named(c.time[i], "p", &field, false);
     }
