@@ -54,6 +54,12 @@ def _declare_sum(lib):
     lib.ff_sum_adjoint_points.argtypes = [p] * 5
     lib.ff_sum_get_info.argtypes, lib.ff_sum_get_info.restype = [p, ctypes.POINTER(SumInfo)], None
     lib.ff_sum_check.argtypes = [p] * 4 + [i64] + [ctypes.POINTER(SumError)] * 2
+    lib.ff_sum_cuda_create.argtypes = [p, i64, p, i64, ctypes.POINTER(SumOpts), p, ctypes.POINTER(p)]
+    lib.ff_sum_cuda_destroy.argtypes, lib.ff_sum_cuda_destroy.restype = [ctypes.POINTER(p)], None
+    lib.ff_sum_cuda_apply.argtypes = lib.ff_sum_cuda_adjoint.argtypes = [p] * 4
+    lib.ff_sum_cuda_adjoint_points.argtypes = [p] * 5
+    lib.ff_sum_cuda_get_info.argtypes, lib.ff_sum_cuda_get_info.restype = [p, ctypes.POINTER(SumInfo)], None
+    lib.ff_sum_cuda_check.argtypes = [p] * 6 + [i64] + [ctypes.POINTER(SumError)] * 2 + [ctypes.POINTER(ctypes.c_double)]
 
 
 def _declare(lib):

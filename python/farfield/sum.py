@@ -13,12 +13,13 @@ Shapes, with n sources and m targets (the sources unless targets are given):
 
 The axis of densities is there where Sum(densities=k) asks for it. Anything with the DLPack protocol in host memory (a
 PyTorch tensor, a JAX array) is taken in place of a NumPy array; results are NumPy arrays, which such packages take back
-by DLPack as well. Arrays are converted to contiguous float64. Errors are farfield.Error."""
+by DLPack as well. Where the sources lie on a GPU, so must all else: sums are made there, and results are tensors of
+PyTorch or arrays of CuPy, whichever the sources are of. Arrays are converted to contiguous float64. Errors are
+farfield.Error."""
 import ctypes
 import dataclasses
 
-import numpy as np
-
+from ._arrays import place_of
 from ._lib import Error, SumError, SumInfo, SumOpts, check, load
 
 __all__ = ["Sum", "KERNELS"]
@@ -26,34 +27,6 @@ __all__ = ["Sum", "KERNELS"]
 # Name -> (ff_sum_kernel, the option that is its parameter). "dipole" is 1/r with dipoles.
 KERNELS = {"1/r": (0, None), "1/r^k": (1, "exponent"), "log": (2, None), "yukawa": (3, "kappa"),
            "plummer": (4, "softening"), "stokeslet": (5, None), "dipole": (0, None)}
-_DLPACK_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
-
-
-def _array(x, name, shape):
-    """x as contiguous float64 in host memory; shape: what is expected, None for any length."""
-    if not isinstance(x, np.ndarray) and hasattr(x, "__dlpack_device__"):
-        kind, number = x.__dlpack_device__()
-        if kind not in _DLPACK_HOST:
-            raise Error(f"sum: {name} lies on a device (DLPack type {int(kind)}, number {number}), expected host memory: "
-                        "move it there first (PyTorch: .cpu(), CuPy: .get())")
-        try:
-            x = np.from_dlpack(x)
-        except (BufferError, TypeError, RuntimeError) as e:
-            raise Error(f"sum: {name} cannot be taken by DLPack: {e} (PyTorch: .detach(), float32 or float64)") from None
-    try:
-        x = np.asarray(x)
-    except (TypeError, ValueError) as e:
-        raise Error(f"sum: {name} is no array of numbers: {e}") from None
-    if x.dtype.kind not in "fiu":
-        raise Error(f"sum: {name} is {x.dtype}, expected real numbers")
-    if x.ndim != len(shape) or any(want is not None and want != n for n, want in zip(x.shape, shape)):
-        want = ", ".join("n" if n is None else str(n) for n in shape)
-        raise Error(f"sum: {name} has shape {x.shape}, expected ({want}{',' if len(shape) == 1 else ''})")
-    return np.ascontiguousarray(x, dtype=np.float64)
-
-
-def _at(x):
-    return None if x is None else x.ctypes.data
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,12 +62,13 @@ class Sum:
         adjoint: adjoint() or adjoint_points() will be called. single: pairs in float32, sums in float64."""
         self._ptr, self._lib = ctypes.c_void_p(), load()
         number, parameter = _kernel(kernel, {"exponent": exponent, "kappa": kappa, "softening": softening})
-        sources = _array(sources, "sources", (None, None))
+        self._on = place_of(sources)
+        sources = self._on.array(sources, "sources", (None, None))
         self.dim, self.n_sources = sources.shape[1], sources.shape[0]
         if self.dim not in (2, 3):
             raise Error(f"sum: sources have {self.dim} coordinates, expected 2 or 3")
         if targets is not None:
-            targets = _array(targets, "targets", (None, self.dim))
+            targets = self._on.array(targets, "targets", (None, self.dim))
         self.n_targets = self.n_sources if targets is None else len(targets)
         self.same = targets is None
         if (theta is None) != (order is None) and theta != 0:
@@ -103,9 +77,11 @@ class Sum:
         opts = SumOpts(ctypes.sizeof(SumOpts), number, parameter, dipole or kernel == "dipole", self.dim, densities or 1,
                        gradient, adjoint, single, 0.0 if direct else rtol, theta if direct else 0.0, order or 0, leaf_size)
         self.gradient = bool(gradient)
-        check(self._lib.ff_sum_create(_at(targets), self.n_targets, _at(sources), self.n_sources, ctypes.byref(opts),
-                                      ctypes.byref(self._ptr)))
-        n_in, n_out = self._lib.ff_sum_n_in(self._ptr), self._lib.ff_sum_n_out(self._ptr)
+        check(self._call("create")(self._on.at(targets), self.n_targets, self._on.at(sources), self.n_sources,
+                                   ctypes.byref(opts), *self._on.stream, ctypes.byref(self._ptr)))
+        self._points = (targets, sources) if self._on.stream else ()  # the check on a GPU asks for them
+        n_in = self.dim if opts.dipole else 3 if kernel == "stokeslet" else 1
+        n_out = 3 if kernel == "stokeslet" else 1
         several = () if densities is None else (densities,)
         self.density_shape = (self.n_sources, *several, *(() if n_in == 1 else (n_in,)))
         self.value_shape = (self.n_targets, *several, *(() if n_out == 1 else (n_out,)))
@@ -114,11 +90,14 @@ class Sum:
     def close(self):
         """Frees the trees now; else this happens with the object."""
         if self._ptr:
-            self._lib.ff_sum_destroy(ctypes.byref(self._ptr))
+            self._call("destroy")(ctypes.byref(self._ptr))
 
     def __del__(self):
         if getattr(self, "_ptr", None):
             self.close()
+
+    def _call(self, name):
+        return getattr(self._lib, self._on.call + name)
 
     def _alive(self):
         if not self._ptr:
@@ -128,50 +107,52 @@ class Sum:
     def info(self):
         self._alive()
         out = SumInfo()
-        self._lib.ff_sum_get_info(self._ptr, ctypes.byref(out))
+        self._call("get_info")(self._ptr, ctypes.byref(out))
         return Info(**{name: getattr(out, name) for name, _ in SumInfo._fields_})
 
     def apply(self, density):
         """value, or (value, gradient) where the gradient was asked for."""
         self._alive()
-        density = _array(density, "density", self.density_shape)
-        value = np.empty(self.value_shape)
-        grad = np.empty(self.gradient_shape) if self.gradient else None
-        check(self._lib.ff_sum_apply(self._ptr, _at(density), _at(value), _at(grad)))
+        density = self._on.array(density, "density", self.density_shape)
+        value = self._on.empty(self.value_shape)
+        grad = self._on.empty(self.gradient_shape) if self.gradient else None
+        check(self._call("apply")(self._ptr, self._on.at(density), self._on.at(value), self._on.at(grad)))
         return (value, grad) if self.gradient else value
 
     def adjoint(self, cot_value, cot_gradient=None):
         """Derivatives of sum(cot_value value) + sum(cot_gradient gradient) with respect to the density: the transpose of
         apply, interpolation included, up to rounding."""
         self._alive()
-        cot_value = _array(cot_value, "cot_value", self.value_shape)
+        cot_value = self._on.array(cot_value, "cot_value", self.value_shape)
         if cot_gradient is not None:
-            cot_gradient = _array(cot_gradient, "cot_gradient", self.gradient_shape)
-        out = np.empty(self.density_shape)
-        check(self._lib.ff_sum_adjoint(self._ptr, _at(cot_value), _at(cot_gradient), _at(out)))
+            cot_gradient = self._on.array(cot_gradient, "cot_gradient", self.gradient_shape)
+        out = self._on.empty(self.density_shape)
+        check(self._call("adjoint")(self._ptr, self._on.at(cot_value), self._on.at(cot_gradient), self._on.at(out)))
         return out
 
     def adjoint_points(self, density, cot_value):
         """Derivatives of sum(cot_value value) with respect to positions: (d_targets, d_sources), or one array where the
         targets are the sources. As accurate as the sums' gradients."""
         self._alive()
-        density = _array(density, "density", self.density_shape)
-        cot_value = _array(cot_value, "cot_value", self.value_shape)
-        d_sources = np.empty((self.n_sources, self.dim))
-        d_targets = None if self.same else np.empty((self.n_targets, self.dim))
-        check(self._lib.ff_sum_adjoint_points(self._ptr, _at(density), _at(cot_value), _at(d_targets), _at(d_sources)))
+        density = self._on.array(density, "density", self.density_shape)
+        cot_value = self._on.array(cot_value, "cot_value", self.value_shape)
+        d_sources = self._on.empty((self.n_sources, self.dim))
+        d_targets = None if self.same else self._on.empty((self.n_targets, self.dim))
+        check(self._call("adjoint_points")(self._ptr, self._on.at(density), self._on.at(cot_value), self._on.at(d_targets), self._on.at(d_sources)))
         return d_sources if self.same else (d_targets, d_sources)
 
     def check(self, density, value, gradient=None, n=100):
         """Errors of n targets against direct float64 sums: of the value, or (of the value, of the gradient)."""
         self._alive()
-        density = _array(density, "density", self.density_shape)
-        value = _array(value, "value", self.value_shape)
+        density = self._on.array(density, "density", self.density_shape)
+        value = self._on.array(value, "value", self.value_shape)
         if gradient is not None:
-            gradient = _array(gradient, "gradient", self.gradient_shape)
-        a, b = SumError(), SumError()
-        check(self._lib.ff_sum_check(self._ptr, _at(density), _at(value), _at(gradient), n, ctypes.byref(a),
-                                     None if gradient is None else ctypes.byref(b)))
+            gradient = self._on.array(gradient, "gradient", self.gradient_shape)
+        a, b, l2 = SumError(), SumError(), (ctypes.c_double * 2)()
+        at = self._on.at
+        points, more = [at(x) for x in self._points], (l2,) if self._points else ()
+        check(self._call("check")(self._ptr, *points, at(density), at(value), at(gradient), n, ctypes.byref(a),
+                                  None if gradient is None else ctypes.byref(b), *more))
         a, b = (Errors(e.median, e.p95, e.p99, e.max) for e in (a, b))
         return a if gradient is None else (a, b)
 
