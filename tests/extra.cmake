@@ -10,7 +10,7 @@ if(TARGET farfield_lib AND TARGET farfield AND NOT FF_SANITIZE)
 endif()
 
 # tests/ref/test_*.py, and slow_*.py with the label slow. The Python of .venv (tools/setup) or any with h5py.
-# Tests find the program in FARFIELD and start ranks with MPIEXEC.
+# Tests find the program in FARFIELD and start ranks with MPIEXEC. Two may run at once, except those that stop runs.
 if(EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python3)
   set(FF_PYTHON ${CMAKE_SOURCE_DIR}/.venv/bin/python3)
 else()
@@ -28,12 +28,16 @@ elseif(TARGET farfield)
     string(REGEX REPLACE "^(test|slow)_" "" short ${stem})
     set(labels ref)
     set(timeout 600)
+    set(cores 1)
+    if(short MATCHES "^(train|ranks|cli|real_runs)$")
+      set(cores 2)
+    endif()
     if(stem MATCHES "^slow_")
       list(APPEND labels slow)
       set(timeout 36000)
     endif()
     add_test(NAME ref.${short} COMMAND ${FF_PYTHON} ${source} WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
-    set_tests_properties(ref.${short} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} PROCESSORS 2
+    set_tests_properties(ref.${short} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} PROCESSORS ${cores}
       ENVIRONMENT "FARFIELD=$<TARGET_FILE:farfield>;FARFIELD_LIB=$<TARGET_FILE:farfield_lib>;MPIEXEC=${MPIEXEC_EXECUTABLE};OMP_NUM_THREADS=2;${ff_mpi_env};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endif()

@@ -1,5 +1,6 @@
 /* The n-th allocation of one rank fails, in each phase of the distribution: all ranks come back with its code and
- * text, none hangs, nothing leaks. Walks allocate again and again: from the 24th on every fourth is enough. */
+ * text, none hangs, nothing leaks. Walks allocate again and again: from the 8th on every fifth is tried, other ones on
+ * another number of ranks. */
 #include "ff_mpi_test.h"
 
 #include "ff_dist_steps.h"
@@ -33,7 +34,10 @@ static void one_rank_without_memory(ff_mt *t, int victim)
     static const int64_t share[FF_DIST_PHASES] = {60, 100, 30, 70, 100, 60, 60, 60};
     for (int phase = 0; phase < FF_DIST_PHASES; phase++) {
         int64_t n = 1, runs = 0;
-        for (; n < share[phase] && one_run(t, victim, phase, n); n += n < 24 ? 1 : 4) runs++;
+        for (; n < share[phase] && one_run(t, victim, phase, n); n += n < 8    ? 1
+                                                                      : n == 8 ? t->size % 5 + 1
+                                                                               : 5)
+            runs++;
         FF_EXPECT(t, runs > 3, "phase %d: %lld allocations", phase, (long long)runs);
     }
     FF_EXPECT(t, !one_run(t, victim, 0, 1000000), "an allocation fails without a fault");
