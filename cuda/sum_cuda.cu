@@ -20,6 +20,9 @@ static ff_status check_opts(const ff_sum_opts *given, ff_sum_opts *o)
         *o = *given;
     }
     FF_TRY(ff_sum_check_kernel(o));
+    if (o->exact_within != 0)
+        return ff_fail(FF_E_UNSUPPORTED,
+                       "sum: exact_within: integrals over triangles are not there on a GPU");
     if (o->n_densities < 1 || o->n_densities > 1024)
         return ff_fail(FF_E_ARG, "sum: n_densities = %d, expected 1 to 1024", o->n_densities);
     return sum_choose(o);

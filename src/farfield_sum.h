@@ -46,10 +46,16 @@ typedef struct ff_sum_opts {
     double theta;
     int order; /* degree of expansions, 0 to 12, 1/R in 3 dimensions 0 to 20; 0: one point, the centroid */
     int leaf_size; /* most points of a leaf, 65 to 8192; 0: what suits the order */
+    /* Triangles as sources, their centroids the points, charges spread over them evenly; 1/R in 3 dimensions. Near pairs whose
+     * distance is below exact_within (say 5) longest edges of the triangle are integrated in closed form, that of a triangle
+     * with its own centroid too, others are 1/R to the centroid. The derivative by a source's position is that of the
+     * triangle as it moves as a whole. Not on a GPU. 0: points */
+    double exact_within;
+    const double *corners; /* [n_sources][3][3], copied */
 } ff_sum_opts;
 #define FF_SUM_OPTS_INIT                                                                                     \
     {                                                                                                        \
-        sizeof(ff_sum_opts), FF_SUM_INV_R, 1.0, false, 3, 1, false, false, false, 1e-5, 1.0, 4, 0            \
+        sizeof(ff_sum_opts), FF_SUM_INV_R, 1.0, false, 3, 1, false, false, false, 1e-5, 1.0, 4, 0, 0, NULL   \
     }
 
 /* Trees and interaction lists of targets against sources.                                               Local
@@ -115,7 +121,7 @@ FF_API ff_status ff_sum_check(ff_sum *s, const double *density, const double *va
  * for each call on the same kind of GPU. Builds without CUDA return FF_E_UNSUPPORTED. What differs from above:
  *   theta      nodes are far if the sum of their radii is below theta times the distance of their centres; < 1
  *   order      degree of Cartesian Taylor expansions, 3 to 6
- *   leaf_size  is 32;  rtol  is to be 0
+ *   leaf_size  is 32;  rtol  chooses theta for order 6 (float32: at least 2e-5)
  *   single     coordinates are rounded to 2^-31 of the width of all points */
 typedef struct ff_sum_cuda ff_sum_cuda;
 

@@ -32,7 +32,7 @@ class SumOpts(ctypes.Structure):
                 ("dipole", ctypes.c_bool), ("dim", ctypes.c_int), ("n_densities", ctypes.c_int),
                 ("gradient", ctypes.c_bool), ("adjoint", ctypes.c_bool), ("single", ctypes.c_bool),
                 ("rtol", ctypes.c_double), ("theta", ctypes.c_double), ("order", ctypes.c_int),
-                ("leaf_size", ctypes.c_int)]
+                ("leaf_size", ctypes.c_int), ("exact_within", ctypes.c_double), ("corners", ctypes.c_void_p)]
 
 
 class SumInfo(ctypes.Structure):

@@ -57,9 +57,11 @@ class Sum:
 
     def __init__(self, sources, targets=None, *, kernel="1/r", exponent=None, kappa=None, softening=None, dipole=False,
                  densities=None, gradient=False, adjoint=False, single=False, rtol=1e-5, theta=None, order=None,
-                 leaf_size=0):
+                 leaf_size=0, triangles=None, exact_within=5.0):
         """rtol picks order, theta and leaf size; theta and order given both say them directly (theta=0: exact sums).
-        adjoint: adjoint() or adjoint_points() will be called. single: pairs in float32, sums in float64."""
+        adjoint: adjoint() or adjoint_points() will be called. single: pairs in float32, sums in float64.
+        triangles (n, 3, 3): the sources are their centroids, charges are spread over them (1/r), and a target closer than
+        exact_within longest edges takes the integral over the triangle."""
         self._ptr, self._lib = ctypes.c_void_p(), load()
         number, parameter = _kernel(kernel, {"exponent": exponent, "kappa": kappa, "softening": softening})
         self._on = place_of(sources)
@@ -76,6 +78,9 @@ class Sum:
         direct = theta is not None
         opts = SumOpts(ctypes.sizeof(SumOpts), number, parameter, dipole or kernel == "dipole", self.dim, densities or 1,
                        gradient, adjoint, single, 0.0 if direct else rtol, theta if direct else 0.0, order or 0, leaf_size)
+        if triangles is not None:
+            triangles = self._on.array(triangles, "triangles", (self.n_sources, 3, 3))
+            opts.exact_within, opts.corners = exact_within, self._on.at(triangles)
         self.gradient = bool(gradient)
         check(self._call("create")(self._on.at(targets), self.n_targets, self._on.at(sources), self.n_sources,
                                    ctypes.byref(opts), *self._on.stream, ctypes.byref(self._ptr)))

@@ -142,8 +142,8 @@ ff_status cmd_sum(ff_app *app)
 {
     sum_verb m = {.app = app};
     ff_status st = run(&m);
-    void *const owned[] = {m.x, m.xt, m.density, m.value, m.gradient};
-    for (int i = 0; i < 5; i++) ff_free(owned[i]);
+    void *const owned[] = {m.x, m.xt, m.corners, m.density, m.value, m.gradient};
+    for (int i = 0; i < 6; i++) ff_free(owned[i]);
     ff_sum_destroy(&m.s);
     return st;
 }

@@ -21,6 +21,7 @@ ff_status sum_options(const ff_app *app, ff_sum_opts *o)
     if (key[o->kernel] != NULL) o->parameter = ff_config_double(c, key[o->kernel]);
     if (o->kernel == FF_SUM_LOG) o->dim = 2;
     o->gradient = ff_config_bool(c, "sum.gradient");
+    o->exact_within = ff_config_double(c, "sum.exact_within");
     const char *precision =
         ff_config_given(c, "run.precision") ? ff_config_string(c, "run.precision") : "f64";
     o->single = strcmp(precision, "f32") == 0;
@@ -75,6 +76,22 @@ done:
     return st;
 }
 
+/* Corners of cells, all of them triangles. Local */
+static ff_status triangles(const char *path, const ff_mesh *mesh, double **out)
+{
+    FF_TRY(FF_NEW(*out, 9 * mesh->n_cells + 1));
+    for (int64_t c = 0; c < mesh->n_cells; c++) {
+        int64_t n, from = ff_mesh_cell(mesh, c, &n);
+        if (n != 3)
+            return ff_fail(FF_E_INPUT,
+                           "%s: a cell has %lld corners, expected triangles with sum.exact_within", path,
+                           (long long)n);
+        for (int64_t k = 0; k < 3; k++)
+            memcpy(*out + 9 * c + 3 * k, mesh->points + 3 * mesh->cell_pts[from + k], 3 * sizeof **out);
+    }
+    return FF_OK;
+}
+
 /* Centroids of a surface's cells: the mean of their corners. Local */
 static ff_status centroids(const ff_mesh *mesh, double **out)
 {
@@ -90,8 +107,9 @@ static ff_status centroids(const ff_mesh *mesh, double **out)
     return FF_OK;
 }
 
-/* Collective */
-static ff_status read_mesh(const ff_app *app, const char *path, bool cells, int64_t *n, double **x)
+/* corners: where those of triangles are wanted, else NULL. Collective */
+static ff_status read_mesh(const ff_app *app, const char *path, bool cells, int64_t *n, double **x,
+                           double **corners)
 {
     const ff_read_opts opts = ff_app_read_opts(app);
     ff_mesh *mesh = NULL;
@@ -101,6 +119,7 @@ static ff_status read_mesh(const ff_app *app, const char *path, bool cells, int6
     *n = cells ? mesh->n_cells : mesh->n_points;
     if (cells) {
         st = centroids(mesh, x);
+        if (st == FF_OK && corners != NULL) st = triangles(path, mesh, corners);
     } else {
         *x = mesh->points; /* taken over */
         mesh->points = NULL;
@@ -110,11 +129,11 @@ static ff_status read_mesh(const ff_app *app, const char *path, bool cells, int6
 }
 
 /* Points of a file in shares. Collective */
-static ff_status read_points(const ff_app *app, const char *path, int64_t *n, double **x)
+static ff_status read_points(const ff_app *app, const char *path, int64_t *n, double **x, double **corners)
 {
     int64_t table = app->comm->rank == 0 && is_dataset(path, "/points") ? 1 : 0, n_all;
     FF_TRY(ff_comm_bcast(app->comm, &table, sizeof table, 0));
-    if (table == 0) return read_mesh(app, path, ff_config_bool(app->config, "sum.centroids"), n, x);
+    if (table == 0) return read_mesh(app, path, ff_config_bool(app->config, "sum.centroids"), n, x, corners);
     ff_status st = ff_agree(app->comm, read_rows(app, path, "/points", 3, n, &n_all, x));
     const double scale = ff_config_double(app->config, "read.scale");
     for (int64_t i = 0; i < 3 * *n && st == FF_OK; i++) (*x)[i] *= scale;
@@ -173,15 +192,20 @@ ff_status sum_read(sum_verb *m)
     const ff_config *c = m->app->config;
     ff_comm *comm = m->app->comm;
     const bool made = ff_config_has(c, "sum.generate"), file = ff_config_has(c, "points");
+    const bool exact = m->o.exact_within > 0;
     if (made == file)
         return ff_config_bad(c, "sum.generate", "either a file of points or --generate with --n");
     ff_phase_begin("read");
     FF_TRY(made ? ff_agree(comm, generate(m))
-                : read_points(m->app, ff_config_string(c, "points"), &m->n_home, &m->x));
+                : read_points(m->app, ff_config_string(c, "points"), &m->n_home, &m->x,
+                              exact ? &m->corners : NULL));
+    if (exact && (made || m->corners == NULL))
+        return ff_config_bad(c, "sum.exact_within", "a mesh of triangles and --centroids");
+    m->o.corners = m->corners;
     m->n_points = m->n_home;
     FF_TRY(ff_comm_allreduce(comm, &m->n_points, 1, FF_SUM_I64));
     if (ff_config_has(c, "sum.targets"))
-        FF_TRY(read_points(m->app, ff_config_string(c, "sum.targets"), &m->n_t_home, &m->xt));
+        FF_TRY(read_points(m->app, ff_config_string(c, "sum.targets"), &m->n_t_home, &m->xt, NULL));
     narrow(m->x, m->n_home, m->o.dim);
     if (m->xt != NULL) narrow(m->xt, m->n_t_home, m->o.dim);
     const int n_in = ff_sum_opts_in(&m->o);

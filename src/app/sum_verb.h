@@ -14,6 +14,7 @@ typedef struct sum_verb {
     double *x;                /* [n_home][3] */
     int64_t n_t_home;         /* targets of this rank; xt NULL: the sources */
     double *xt;
+    double *corners; /* [n_home][3][3], only with sum.exact_within */
     double *density; /* [n_home][n_in] */
     ff_sum *s;
     double *value, *gradient;

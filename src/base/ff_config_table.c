@@ -449,6 +449,14 @@ const ff_option ff_options[] = {
      .value = "false",
      .verbs = SUM,
      .help = "Take the centroids of a mesh's cells instead of its points."},
+    {.key = "sum.exact_within",
+     .type = FF_OPT_DOUBLE,
+     .value = "0",
+     .range = ">= 0",
+     .verbs = SUM,
+     .help = "With --centroids and 1/r: a target closer to a triangle than so many of its longest edges "
+             "takes the "
+             "integral over it, spread charge, instead of 1/r to its centroid. 0: never."},
     {.key = "sum.density",
      .type = FF_OPT_PATH,
      .value = "random",

@@ -54,6 +54,7 @@ static ff_status check_opts(const ff_sum_opts *given, ff_sum_opts *o)
         memcpy(o, given, n);
     }
     FF_TRY(ff_sum_check_kernel(o));
+    FF_TRY(ff_sum_check_triangles(o));
     if (o->n_densities < 1 || o->n_densities > 1024)
         return ff_fail(FF_E_ARG, "sum: n_densities = %d, expected 1 to 1024", o->n_densities);
     if (!(o->rtol >= 0 && o->rtol < 1))
@@ -250,6 +251,8 @@ static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
     if (s->harm != NULL) s->quick = !s->o.adjoint && pow(0.5 * s->o.theta, s->o.order + 1) > QUICK_BOUND;
     FF_GO(make_lets(s));
     for (int k = 0; k < s->n_side; k++) FF_GO(place_points(s, &s->side[k], home[k]));
+    FF_GO(ff_sum_place_triangles(s, s->o.corners));
+    s->o.corners = NULL; /* the caller's */
     FF_GO(make_plans(s));
 done:
     ff_free(home[0]);
@@ -299,6 +302,8 @@ void ff_sum_destroy(ff_sum **sp)
         ff_free(s->side[k].mid);
         ff_free(s->side[k].half);
         ff_free(s->side[k].radius);
+        ff_free(s->side[k].corner);
+        ff_free(s->side[k].reach2);
         ff_let_destroy(&s->side[k].let);
         ff_cloud_destroy(&s->side[k].cloud);
     }
@@ -349,6 +354,7 @@ ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const do
     sum_job j = {.s = s,
                  .from = back ? ff_sum_targets(s) : ff_sum_sources(s),
                  .to = back ? ff_sum_sources(s) : ff_sum_targets(s),
+                 .back = back,
                  .plan = back && s->plan_back != NULL ? s->plan_back : s->plan,
                  .spec = *spec,
                  .n_dens = s->o.n_densities,

@@ -83,7 +83,14 @@ static void group_sums(const sampled *k, int64_t first, int64_t n, double *part)
 #pragma omp parallel for collapse(2) schedule(dynamic, 1)
     for (int g = 0; g < k->n_groups; g++)
         for (int64_t i = 0; i < n; i++)
-            if (k->start[g] >= begin && k->start[g] < end)
+            if (k->start[g] < begin || k->start[g] >= end)
+                continue;
+            else if (k->s->o.exact_within > 0)
+                ff_sum_exact_pairs(k->s, &k->spec, k->x + 3 * (first + i),
+                                   from->let->own_first + k->start[g] - begin, k->start[g + 1] - k->start[g],
+                                   k->q + (k->start[g] - begin) * k->in,
+                                   part + (i * k->n_groups + g) * k->out);
+            else
                 ff_sum_pairs_f64(&k->spec, k->x + 3 * (first + i), k->start[g + 1] - k->start[g],
                                  y + 3 * (k->start[g] - begin), k->q + (k->start[g] - begin) * k->in,
                                  part + (i * k->n_groups + g) * k->out);

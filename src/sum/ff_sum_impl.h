@@ -39,6 +39,8 @@ typedef struct sum_side {
     double *x;          /* [n_held][3] */
     double *mid, *half; /* [n_nodes][3] box of the proxies; order 0: mid is the centroid */
     double *radius;     /* [n_nodes] half the box's diagonal; only with harmonics */
+    double *corner;     /* [n_held][3][3] triangles of the sources; only with exact_within > 0 */
+    double *reach2;     /* [n_held] square of the distance below which they are exact; likewise */
 } sum_side;
 
 struct ff_sum {
@@ -89,6 +91,7 @@ typedef struct sum_job {
     const ff_sum *s;
     const sum_side *from, *to;
     const ff_plan *plan;
+    bool back; /* from is the targets */
     ff_sum_spec spec;
     int n_dens, n_in, n_out; /* numbers of one density */
     int n_w, n_a; /* expansions of a node: interpolation n_dens * n_in and n_dens * n_out, harmonics n_dens */
@@ -131,6 +134,15 @@ void ff_sum_far_harm(const sum_job *j, const ff_dtt_lists *l);
 /* Near and far pairs of all rows of the plan. Local */
 ff_status ff_sum_rows_f64(const sum_job *job);
 ff_status ff_sum_rows_f32(const sum_job *job);
+
+/* Triangles as sources (ff_sum_exact.c). Options; corners [n_home][3][3] of the sources to where they are held. Collective */
+ff_status ff_sum_check_triangles(const ff_sum_opts *o);
+ff_status ff_sum_place_triangles(ff_sum *s, const double *corners);
+/* Adds all pairs of leaf t with leaf s to u [count of t][n_dens * n_out] if some of them are exact; else false. */
+bool ff_sum_exact_leaf(const sum_job *j, int32_t t, int32_t s, double *u);
+/* Direct sum at x of held sources [first, first + n), q their densities; adds to out. */
+void ff_sum_exact_pairs(const ff_sum *s, const ff_sum_spec *spec, const double x[3], int64_t first, int64_t n,
+                        const double *q, double *out);
 
 /* home_in [n_home][n_dens * n_in] -> home_out [n_home][n_dens * n_out]. Collective */
 ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const double *home_in,

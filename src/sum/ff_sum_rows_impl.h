@@ -120,9 +120,10 @@ static void leaf_row(bench *b, const ff_dtt_lists *l)
     const int n_out = j->n_dens * j->n_out;
     const int64_t first = t->first[l->t], n = t->count[l->t];
     begin(b, n, j->to->x + 3 * first, 1, 3, b->origin);
-    for (int64_t k = 0; k < l->n_leaf; k++) add_leaf(b, l->leaf_s[k]);
-    flush(b);
     double *u = j->u + (first - j->to->let->own_first) * n_out;
+    for (int64_t k = 0; k < l->n_leaf; k++)
+        if (!ff_sum_exact_leaf(j, l->t, l->leaf_s[k], u)) add_leaf(b, l->leaf_s[k]);
+    flush(b);
     for (int64_t i = 0; i < n; i++)
         for (int c = 0; c < n_out; c++) u[i * n_out + c] += b->out[c * b->ld_t + i];
 }

@@ -14,26 +14,29 @@ typedef struct setting {
     const char *kernel, *generator;
     int64_t n_s, n_t;  /* n_t = 0: targets are the sources */
     int order, n_dens; /* BY_RTOL: what rtol 1e-3 chooses for the points */
-    bool single;
+    bool single, triangles;
 } setting;
 enum { BY_RTOL = -1 };
 
-static const setting settings[] = {{"1/r", "uniform", 4000, 0, 3, 1, false},
-                                   {"1/r", "sphere", 3000, 1000, 2, 2, false},
-                                   {"dipole", "plummer", 2500, 900, 2, 1, false},
-                                   {"stokeslet", "galaxies", 2000, 0, 2, 1, true},
-                                   {"log", "line", 1500, 0, 4, 3, false},
-                                   {"yukawa", "uniform", 2000, 500, 0, 1, true},
-                                   {"1/r", "uniform", 1, 0, 2, 1, false},
-                                   {"1/r", "uniform", 0, 3, 2, 1, false},
-                                   {"plummer", "point", 300, 0, 2, 1, false},
-                                   {"1/r", "sphere", 40000, 0, 4, 1, false},
-                                   {"1/r", "galaxies", 5000, 800, BY_RTOL, 1, false}};
+static const setting settings[] = {{"1/r", "uniform", 4000, 0, 3, 1, false, false},
+                                   {"1/r", "sphere", 3000, 1000, 2, 2, false, false},
+                                   {"dipole", "plummer", 2500, 900, 2, 1, false, false},
+                                   {"stokeslet", "galaxies", 2000, 0, 2, 1, true, false},
+                                   {"log", "line", 1500, 0, 4, 3, false, false},
+                                   {"yukawa", "uniform", 2000, 500, 0, 1, true, false},
+                                   {"1/r", "uniform", 1, 0, 2, 1, false, false},
+                                   {"1/r", "uniform", 0, 3, 2, 1, false, false},
+                                   {"plummer", "point", 300, 0, 2, 1, false, false},
+                                   {"1/r", "sphere", 40000, 0, 4, 1, false, false},
+                                   {"1/r", "galaxies", 5000, 800, BY_RTOL, 1, false, false},
+                                   {"1/r", "sphere", 3000, 0, 3, 1, false, true},
+                                   {"1/r", "sphere", 3000, 700, 3, 2, true, true}};
 enum { N_SETTINGS = sizeof settings / sizeof *settings };
 
 typedef struct arrays {
     double *x, *t, *q, *u, *g, *cot, *dq;
     ff_sum_error *e; /* [2] of 20 targets */
+    double *corner;  /* [..][9] */
 } arrays;
 
 static double *numbers(uint64_t stream, int64_t n)
@@ -49,11 +52,14 @@ static int64_t home(int64_t n, int r, int size)
     return n * r * r / ((int64_t)size * size);
 }
 
-static ff_status run(ff_comm *comm, const ff_sum_opts *o, bool two, const arrays *a, int64_t n_s, int64_t n_t)
+static ff_status run(ff_comm *comm, const ff_sum_opts *given, bool two, const arrays *a, int64_t n_s,
+                     int64_t n_t)
 {
     ff_sum *s = NULL;
     ff_status st;
-    FF_GO(ff_sum_create_dist(comm, two ? a->t : NULL, n_t, a->x, n_s, o, &s));
+    ff_sum_opts o = *given;
+    o.corners = a->corner;
+    FF_GO(ff_sum_create_dist(comm, two ? a->t : NULL, n_t, a->x, n_s, &o, &s));
     FF_GO(ff_sum_apply(s, a->q, a->u, a->g));
     FF_GO(ff_sum_adjoint(s, a->cot, NULL, a->dq));
     FF_GO(ff_sum_check(s, a->q, a->u, a->g, 20, &a->e[0], &a->e[1]));
@@ -64,8 +70,8 @@ done:
 
 static arrays part(const arrays *a, int64_t s, int64_t t, int dim, int in, int out)
 {
-    return (arrays){a->x + s * dim,       a->t + t * dim,   a->q + s * in,  a->u + t * out,
-                    a->g + t * out * dim, a->cot + t * out, a->dq + s * in, a->e};
+    return (arrays){a->x + s * dim,   a->t + t * dim, a->q + s * in, a->u + t * out,   a->g + t * out * dim,
+                    a->cot + t * out, a->dq + s * in, a->e,          a->corner + 9 * s};
 }
 
 static void compare(ff_mt *t, const setting *s)
@@ -82,12 +88,15 @@ static void compare(ff_mt *t, const setting *s)
     const int out = (o.kernel == FF_SUM_STOKESLET ? 3 : 1) * s->n_dens;
     ff_sum_error e[4];
     arrays a = {numbers(1, n_s * 3),       numbers(2, n_t * 3),   numbers(3, n_s * in), numbers(4, n_t * out),
-                numbers(5, n_t * out * 3), numbers(6, n_t * out), numbers(7, n_s * in), e};
+                numbers(5, n_t * out * 3), numbers(6, n_t * out), numbers(7, n_s * in), e,
+                numbers(11, 9 * n_s)};
     arrays b = a;
     b.e = e + 2;
     b.u = numbers(8, n_t * out), b.g = numbers(9, n_t * out * 3), b.dq = numbers(10, n_s * in);
     FF_EXPECT_OK(t, ff_generate(s->generator, 5, 0, n_s, o.dim, a.x));
     FF_EXPECT_OK(t, ff_generate(s->generator, 6, 0, n_t, o.dim, a.t));
+    for (int64_t i = 0; i < 9 * n_s; i++) a.corner[i] = a.x[i / 9 * 3 + i % 3] + 0.05 * a.corner[i];
+    o.exact_within = s->triangles ? 3 : 0;
     FF_EXPECT_OK(t, run(ff_comm_self(), &o, two, &a, n_s, n_t));
     const int64_t s0 = home(n_s, t->rank, t->size), s1 = home(n_s, t->rank + 1, t->size);
     const int64_t t0 = home(n_t, t->rank, t->size), t1 = home(n_t, t->rank + 1, t->size);
@@ -103,8 +112,8 @@ static void compare(ff_mt *t, const setting *s)
     FF_EXPECT(t, memcmp(a.dq + s0 * in, b.dq + s0 * in, (size_t)((s1 - s0) * in) * real) == 0,
               "%s %s: adjoint", s->kernel, s->generator);
     FF_EXPECT(t, memcmp(e, e + 2, 2 * sizeof *e) == 0, "%s %s: errors of a sample", s->kernel, s->generator);
-    double *const owned[] = {a.x, a.t, a.q, a.u, a.g, a.cot, a.dq, b.u, b.g, b.dq};
-    for (int i = 0; i < 10; i++) free(owned[i]);
+    double *const owned[] = {a.x, a.t, a.q, a.u, a.g, a.cot, a.dq, b.u, b.g, b.dq, a.corner};
+    for (int i = 0; i < 11; i++) free(owned[i]);
 }
 
 static void same_bits_on_any_number_of_ranks(void **state)
