@@ -1,6 +1,8 @@
 /* Lists of near leaves and far nodes: memory, and a second walk where the first did not fit. */
 #include "sum.cuh"
 
+#include <math.h>
+
 /* Entries a leaf of the targets, at first: what an even cube takes at theta 0.7, and half as much again. */
 static constexpr int FIRST_FAR = 240, FIRST_NEAR = 100, FIRST_NEXT = 120;
 
@@ -80,11 +82,46 @@ int sum_far_stride(int order)
     return (n + 3) / 4 * 4;
 }
 
+/* ---- options ---- */
+
+/* 99th percentile of errors of order 6 at theta, the worst of value and gradient, of uniform points, a sphere, a plate and two
+ * Plummer spheres with densities of both signs (docs/measurements.md, "Sums on a GPU"). Softened and two-dimensional
+ * gradients are less those of a few close points; a Stokeslet is a derivative of its expansions. */
+enum { N_THETA = 6 };
+static const double measured_at[N_THETA] = {0.25, 0.4, 0.5, 0.6, 0.7, 0.8};
+static const double measured[3][N_THETA] = {{1.2e-6, 5.8e-5, 3.4e-4, 1.4e-3, 4.0e-3, 1.4e-2},
+                                            {9.6e-6, 2.6e-4, 1.4e-3, 4.9e-3, 1.2e-2, 3.0e-2},
+                                            {6.3e-5, 7.1e-4, 2.5e-3, 6.9e-3, 1.4e-2, 3.0e-2}};
+/* Below the first of them errors fall with theta to this power at least. */
+static const double power[3] = {7, 7, 5};
+static const double MARGIN = 2;          /* other densities and sets may be worse */
+static const double SINGLE_LIMIT = 2e-5; /* as on a CPU; what float32 pairs reach is 5e-6 */
+
+static double theta_for(const ff_sum_opts *o)
+{
+    const bool smooth = o->gradient && (o->kernel == FF_SUM_PLUMMER || o->kernel == FF_SUM_LOG);
+    const int row = o->kernel == FF_SUM_STOKESLET ? 2 : smooth ? 1 : 0;
+    const double want = o->rtol / MARGIN, *error = measured[row];
+    if (want <= error[0]) return measured_at[0] * pow(want / error[0], 1 / power[row]);
+    for (int k = 1; k < N_THETA; k++)
+        if (want < error[k]) {
+            const double share = log(want / error[k - 1]) / log(error[k] / error[k - 1]);
+            return measured_at[k - 1] * pow(measured_at[k] / measured_at[k - 1], share);
+        }
+    return measured_at[N_THETA - 1];
+}
+
 ff_status sum_choose(ff_sum_opts *o)
 {
-    if (o->rtol != 0)
-        return ff_fail(FF_E_UNSUPPORTED,
-                       "sum: rtol = %g: a GPU has no table to choose from; give theta and order", o->rtol);
+    if (!(o->rtol >= 0 && o->rtol < 1))
+        return ff_fail(FF_E_ARG, "sum: rtol = %g, expected 0 < rtol < 1, or 0 for theta and order", o->rtol);
+    if (o->single && o->rtol > 0 && o->rtol < SINGLE_LIMIT)
+        return ff_fail(FF_E_ARG, "sum: rtol = %g is out of reach of float32 (%g); use float64", o->rtol,
+                       SINGLE_LIMIT);
+    if (o->rtol > 0) {
+        o->order = 6;
+        o->theta = theta_for(o);
+    }
     if (!(o->theta >= 0 && o->theta < 1))
         return ff_fail(FF_E_ARG, "sum: theta = %g, expected 0 <= theta < 1 on a GPU", o->theta);
     if (o->theta > 0 && (o->order < 3 || o->order > 6))
