@@ -15,7 +15,7 @@ extern "C" {
 #include "ff_mem.h"
 }
 
-enum { BLOCK = 256, WINDOW_DEGREE = 16, WINDOW_MIN = 1 << 15 };
+enum { BLOCK = 256, WINDOW_DEGREE = 8, WINDOW_MIN = 1 << 15 };
 
 /* What building one CSR takes. found: first edge out of range (n_edges: none), 1 if dst descends anywhere. */
 typedef struct build {

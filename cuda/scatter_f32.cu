@@ -22,13 +22,12 @@ cudaError_t scatter_forward_f32(const scatter_job<float> *j, ff_scatter_path pat
     return cudaGetLastError();
 }
 
-/* Two channels a thread where they are aligned. Four take 190 registers: 20 % slower at the production shape. */
+/* 32 channels at once, or 64. */
 template <bool FULL> static cudaError_t backward(const scatter_job<float> *j, int vec, cudaStream_t s)
 {
-    if (vec >= 4 && j->n_chan > 32) return bwd_groups<float, 2, 32, 16, FULL>(j, s);
-    if (vec >= 4) return bwd_groups<float, 2, 16, 16, FULL>(j, s);
-    if (j->n_chan > 8) return bwd_groups<float, 1, 32, 4, FULL>(j, s);
-    return bwd_groups<float, 1, 8, 4, FULL>(j, s);
+    if (j->n_chan > 32)
+        return vec >= 4 ? bwd_groups<float, 32, 16, FULL>(j, s) : bwd_groups<float, 32, 4, FULL>(j, s);
+    return vec >= 4 ? bwd_groups<float, 16, 16, FULL>(j, s) : bwd_groups<float, 16, 4, FULL>(j, s);
 }
 
 cudaError_t scatter_backward_f32(const scatter_job<float> *j, ff_scatter_path path, int vec, cudaStream_t s)

@@ -19,9 +19,7 @@ cudaError_t scatter_forward_f64(const scatter_job<double> *j, ff_scatter_path pa
 
 template <bool FULL> static cudaError_t backward(const scatter_job<double> *j, int vec, cudaStream_t s)
 {
-    if (vec >= 2) return bwd_groups<double, 1, 32, 16, FULL>(j, s);
-    if (j->n_chan > 8) return bwd_groups<double, 1, 32, 8, FULL>(j, s);
-    return bwd_groups<double, 1, 8, 8, FULL>(j, s);
+    return vec >= 2 ? bwd_groups<double, 32, 16, FULL>(j, s) : bwd_groups<double, 32, 8, FULL>(j, s);
 }
 
 cudaError_t scatter_backward_f64(const scatter_job<double> *j, ff_scatter_path path, int vec, cudaStream_t s)
