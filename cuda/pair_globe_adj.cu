@@ -1,4 +1,5 @@
-/* pair_globe_adj, adj_weights, adj_rows: the adjoint of GLOBE pair sums at the sources' owner
+/* pair_globe_adj, adj_weights, adj_rows: the adjoint of GLOBE pair sums at the sources' owner (wide networks in bf16 on
+ * sm_90: adj_wide_tile.cu, adj_wide_weights.cu)
  * Work    pair_globe_adj: a block takes a tile of 16 mt wr pairs (groups of 16 of one source), evaluates them again and
  *         walks backward (src/kernel/ff_adj_tile.h, the text that the host's test runs, too); activations, SiLU' and
  *         cotangents of the layers go to the chunk. adj_weights: a block sums 64 x 64 or 128 x 128 entries of one layer's weight
@@ -13,7 +14,7 @@
  *         790 TFLOP/s in bf16. Bytes a pair through the L2 cache: wide, bf16: weights 2 x 328 kB / 128 pairs = 5.1 kB;
  *         chunk 4.9 kB written, 1.5 kB (SiLU') read by the tile and 3.4 kB times 1 to 4 by the squares; sums
  *         1.1 kB / 16: 2.5 to 4 ns at 5.5 TB/s. Measured on the H200, wide, bf16: tile
- *         7.8 ns, squares 3.7, sources 0.2: 10 % of the FLOP floor (docs/measurements.md, docs/kernels.md)
+ *         7.8 ns, squares 3.7, sources 0.2: 10 % of the FLOP floor; the wide kernels 3.7 ns: 34 % (docs/measurements.md)
  * Oracle  ff_globe_tile_adjoint_f64, tests/gpu/test_pair_adjoint.c; index arithmetic: tests/unit/test_adj_tile.c
  * Care    padding pairs have cotangent and strength 0; padding units stay 0 (weights 0, SiLU(0) = 0); columns past a
  *         layer's tiles are zeroed before a product reads them */
@@ -308,6 +309,12 @@ done:
 
 enum { REC, STRENGTH, OUT_BAR, CHUNK, GROUP_ROWS, ROWS, GRAD, TARGET, BAD, TILE, PART, N_BUFFER };
 
+/* List blocks of a wide chunk of `tiles` tiles, each with room for its sums: twice what full blocks need. */
+static int64_t wide_blocks(int64_t tiles)
+{
+    return tiles * AW_GROUPS * 2 / FF_ADJ_BLOCK + 1;
+}
+
 /* The wide kernels' way through all chunks of whole list blocks, at most `most` tiles each where a block has no more. */
 static ff_status run_wide(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_net *net, const adj_io *from,
                           void **d, int64_t most)
@@ -335,7 +342,7 @@ static ff_status run_wide(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_
     io.grad = from->grad;
     io.bad = from->bad;
     for (int64_t b0 = 0, b1; b0 < j->n_block; b0 = b1) {
-        for (b1 = b0 + 1; b1 < j->n_block; b1++)
+        for (b1 = b0 + 1; b1 < j->n_block && b1 - b0 < wide_blocks(most); b1++)
             if (j->host_tile[b1 + 1] - j->host_tile[b0] > most) break;
         int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
         io.group_begin = rows.group_begin = j->host_off[b0];
@@ -357,14 +364,15 @@ done:
 }
 
 /* Rooms of a chunk: groups or tiles, at least one list block, no more than there are. */
-static ff_status chunk_room(const ff_adj_job *j, const ff_adj_net *net, int64_t *most, size_t *chunk,
-                            size_t *groups)
+static ff_status chunk_room(const ff_cuda_impl *cu, const ff_adj_job *j, const ff_adj_net *net, int64_t *most,
+                            size_t *chunk, size_t *groups)
 {
     const ff_adj_cfg *c = &net->c;
     int64_t all = net->wide != NULL ? j->host_tile[j->n_block] : j->host_off[j->n_block],
-            block = FF_ADJ_BLOCK / (net->wide != NULL ? AW_GROUPS : 1);
+            block = FF_ADJ_BLOCK / (net->wide != NULL ? AW_GROUPS : 1), room = WIDE_CHUNK_BYTES;
+    if (cu->budget > 0 && cu->budget / 4 < room) room = cu->budget / 4;
     if (net->wide != NULL)
-        *most = WIDE_CHUNK_BYTES / AW_TILE_BYTES;
+        *most = room / AW_TILE_BYTES;
     else
         FF_TRY(chunk_groups(c, most));
     if (*most > all) *most = all;
@@ -381,11 +389,11 @@ static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net,
     ff_cuda_impl *cu = (ff_cuda_impl *)impl;
     const ff_adj_cfg *c = &net->c;
     int64_t most = 0;
-    size_t chunk = 0, groups = 0, n = (size_t)j->n_slot, blocks;
+    size_t chunk = 0, groups = 0, n = (size_t)j->n_slot, blocks = 0;
     int bad = 0;
     void *d[N_BUFFER] = {NULL};
-    FF_TRY(chunk_room(j, net, &most, &chunk, &groups));
-    blocks = net->wide == NULL ? 0 : (size_t)(j->n_block < most ? j->n_block : most);
+    FF_TRY(chunk_room(cu, j, net, &most, &chunk, &groups));
+    if (net->wide != NULL) blocks = (size_t)(j->n_block < wide_blocks(most) ? j->n_block : wide_blocks(most));
     const size_t bytes[N_BUFFER] = {n * (size_t)c->rec_len * 4,
                                     n * 4,
                                     (size_t)j->n_target * (size_t)c->n_comp * 4,

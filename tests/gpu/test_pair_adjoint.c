@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#define GLOBE_REFERENCE_UNEVEN 1
 #include "adj_case.h"
 #include "ff_cuda.h"
 #include "ff_gpu_test.h"
@@ -141,6 +142,8 @@ int main(int argc, char **argv)
     }
     /* A unit of more than one block of pairs: FF_ADJ_BLOCK groups and more. */
     if (!small) bad += run_case(1, FF_ADJ_F32, 2, 700);
+    /* Wide kernels: many tiles, some of them not full, and units of several blocks. */
+    if (!small) bad += run_case(2, FF_ADJ_BF16, 3, 500);
     printf("%s\n", bad == 0 ? "all cases within tolerance" : "some cases failed");
     return bad != 0;
 }

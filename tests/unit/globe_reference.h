@@ -33,6 +33,23 @@ static const shape_row table[] = {
     {"one harmonic, widest", 3, 0, 0, 0, 2, 1, 1, {512}, 1, {1}, false, 0.0, 1e-8, 1.0},
     {"large smoothing radius", 3, 1, 1, 1, 2, 4, 2, {24, 24}, 2, {0, 1}, false, 0.0, 0.2, 1.0},
     {"many source features", 3, 2, 130, 2, 9, 6, 1, {33}, 1, {0}, false, 0.0, 1e-8, 1.0},
+#ifdef GLOBE_REFERENCE_UNEVEN /* a wide network costs time: only where asked for */
+    {"wide, uneven, 2d",
+     2,
+     1,
+     3,
+     1,
+     4,
+     3,
+     3,
+     {256, 200, 136},
+     8,
+     {1, 0, 1, 0, 0, 1, 1, 0},
+     false,
+     0.02,
+     1e-8,
+     0.9},
+#endif
 };
 enum { N_ROW = sizeof table / sizeof *table };
 
