@@ -115,34 +115,95 @@ static bool carry_range(ff_sums *s, int64_t from, int64_t to)
     return good;
 }
 
-/* Whether all n are zero of either sign. */
-static bool all_zero(int64_t n, const float *f32, const double *f64)
+/* ---- runs of terms ---- */
+
+enum { RUN = 64 };
+
+/* Both words of each of RUN terms; the return value has a bit set if one is out of range. All factors are powers of two, so
+ * the words do not depend on the instruction set. */
+static inline __attribute__((always_inline)) int64_t split_body(const double *v, int64_t *hi, int64_t *lo)
+{
+    int64_t bad = 0;
+    for (int i = 0; i < RUN; i++) {
+        int64_t keep = fabs(v[i]) < 0x1p27 ? -1 : 0;
+        double high = nearest_back(v[i] * 0x1p24);
+        hi[i] = nearest(high) & keep;
+        lo[i] = nearest((v[i] - high * 0x1p-24) * 0x1p72) & keep;
+        bad |= ~keep;
+    }
+    return bad;
+}
+
+static int64_t split_plain(const double *v, int64_t *hi, int64_t *lo)
+{
+    return split_body(v, hi, lo);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+static __attribute__((target("avx2"))) int64_t split_avx2(const double *v, int64_t *hi, int64_t *lo)
+{
+    return split_body(v, hi, lo);
+}
+
+static __attribute__((target("avx512f"))) int64_t split_avx512(const double *v, int64_t *hi, int64_t *lo)
+{
+    return split_body(v, hi, lo);
+}
+
+static int64_t split_run(const double *v, int64_t *hi, int64_t *lo)
+{
+    if (__builtin_cpu_supports("avx512f")) return split_avx512(v, hi, lo);
+    return __builtin_cpu_supports("avx2") ? split_avx2(v, hi, lo) : split_plain(v, hi, lo);
+}
+#else
+static int64_t split_run(const double *v, int64_t *hi, int64_t *lo)
+{
+    return split_plain(v, hi, lo);
+}
+#endif
+
+/* RUN terms; whether all are zero of either sign. */
+static bool zero_f32(const float *v)
 {
     int some = 0;
-    if (f32 != NULL)
-        for (int64_t i = 0; i < n; i++) some |= f32[i] != 0;
-    else
-        for (int64_t i = 0; i < n; i++) some |= f64[i] != 0;
+    for (int i = 0; i < RUN; i++) some |= v[i] != 0;
     return some == 0;
+}
+
+static bool zero_f64(const double *v)
+{
+    int64_t some = 0;
+    for (int i = 0; i < RUN; i++) some |= v[i] != 0 ? -1 : 0;
+    return some == 0;
+}
+
+/* m terms in double, zeros behind them; false if all are zero. */
+static bool get_run(int64_t m, const float *f32, const double *f64, double *v)
+{
+    if (m == RUN && f32 != NULL) {
+        if (zero_f32(f32)) return false;
+        for (int i = 0; i < RUN; i++) v[i] = (double)f32[i];
+        return true;
+    }
+    memset(v, 0, RUN * sizeof *v);
+    for (int64_t i = 0; i < m; i++) v[i] = f32 != NULL ? (double)f32[i] : f64[i];
+    return !zero_f64(v);
 }
 
 /* Runs of zeros are passed over: many terms touch a part of the entries only. */
 static void add_in_stripe(ff_sums *s, int64_t k, int64_t from, int64_t n, const float *f32, const double *f64)
 {
-    enum { RUN = 64 };
     stripe *p = &s->stripe[k];
-    int bad = 0;
+    int64_t bad = 0, a[RUN], b[RUN];
+    double v[RUN];
     omp_set_lock(&p->lock);
     for (int64_t r = 0; r < n; r += RUN) {
         int64_t m = n - r < RUN ? n - r : RUN, *hi = s->hi + from + r, *lo = s->lo + from + r;
-        const float *x = f32 != NULL ? f32 + r : NULL;
-        const double *y = f64 != NULL ? f64 + r : NULL;
-        if (all_zero(m, x, y)) continue;
+        if (!get_run(m, f32 != NULL ? f32 + r : NULL, f64 != NULL ? f64 + r : NULL, v)) continue;
+        bad |= split_run(v, a, b);
         for (int64_t i = 0; i < m; i++) {
-            int64_t a, b;
-            bad |= !split(x != NULL ? (double)x[i] : y[i], &a, &b);
-            hi[i] += a;
-            lo[i] += b;
+            hi[i] += a[i];
+            lo[i] += b[i];
         }
     }
     if (bad == 0 && ++p->n_added >= CARRY_AFTER) {
@@ -151,7 +212,7 @@ static void add_in_stripe(ff_sums *s, int64_t k, int64_t from, int64_t n, const 
         p->n_added = 0;
     }
     omp_unset_lock(&p->lock);
-    if (bad) ff_sums_set_bad(s);
+    if (bad != 0) ff_sums_set_bad(s);
 }
 
 static void add(ff_sums *s, int64_t from, int64_t n, const float *f32, const double *f64)
@@ -242,5 +303,6 @@ double ff_sums_value(const ff_sums *s, int64_t i)
     if (ff_sums_bad(s)) return NAN;
     int64_t hi = s->hi[i], lo = s->lo[i];
     carry(&hi, &lo);
-    return ldexp((double)((__int128)hi * (INT64_C(1) << LO_BITS) + lo), -72);
+    return (double)((__int128)hi * (INT64_C(1) << LO_BITS) + lo) *
+           0x1p-72; /* one rounding: the power of two is exact */
 }
