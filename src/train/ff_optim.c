@@ -63,8 +63,11 @@ done:
 
 /* ---- Muon ---- */
 
+/* Loops over rows of floats, written once and compiled for each instruction set; one order of operations in all. */
+#define FF_INLINE static inline __attribute__((always_inline))
+
 /* c [n][n] = x [n][k] x^T: both triangles from one sum. */
-static void gram(const float *x, int64_t n, int64_t k, float *c)
+FF_INLINE void gram(const float *x, int64_t n, int64_t k, float *c)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j <= i; j++) {
@@ -80,17 +83,62 @@ static void gram(const float *x, int64_t n, int64_t k, float *c)
         }
 }
 
-/* out [n][k] += a [n][n] x [n][k] */
-static void add_product(const float *a, const float *x, int64_t n, int64_t k, float *out)
+/* out [n][k] += s a [n][n] x [n][k] */
+FF_INLINE void add_product(float s, const float *a, const float *x, int64_t n, int64_t k, float *out)
 {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) {
-            float s = a[i * n + j];
+            float f = s * a[i * n + j];
             const float *from = x + j * k;
-            float *to = out + i * k;
-            for (int64_t q = 0; q < k; q++) to[q] += s * from[q];
+            float *restrict to = out + i * k;
+            for (int64_t q = 0; q < k; q++) to[q] += f * from[q];
         }
 }
+
+/* next = a x + (b G + c G G) x with G = x x^T, which is symmetric. g1, g2 [n][n]: room */
+FF_INLINE void newton_schulz(const float *x, int64_t n, int64_t k, float *g1, float *g2, float *next)
+{
+    const float a = 3.4445f, b = -4.7750f, c = 2.0315f;
+    gram(x, n, k, g1);
+    for (int64_t i = 0; i < n * n; i++) g2[i] = b * g1[i];
+    add_product(c, g1, g1, n, n, g2);
+    for (int64_t i = 0; i < n * k; i++) next[i] = a * x[i];
+    add_product(1, g2, x, n, k, next);
+}
+
+static void step_plain(const float *x, int64_t n, int64_t k, float *g1, float *g2, float *next)
+{
+    newton_schulz(x, n, k, g1, g2, next);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+static __attribute__((target("avx2"))) void step_avx2(const float *x, int64_t n, int64_t k, float *g1,
+                                                      float *g2, float *next)
+{
+    newton_schulz(x, n, k, g1, g2, next);
+}
+
+static __attribute__((target("avx512f"))) void step_avx512(const float *x, int64_t n, int64_t k, float *g1,
+                                                           float *g2, float *next)
+{
+    newton_schulz(x, n, k, g1, g2, next);
+}
+
+static void step(const float *x, int64_t n, int64_t k, float *g1, float *g2, float *next)
+{
+    if (__builtin_cpu_supports("avx512f"))
+        step_avx512(x, n, k, g1, g2, next);
+    else if (__builtin_cpu_supports("avx2"))
+        step_avx2(x, n, k, g1, g2, next);
+    else
+        step_plain(x, n, k, g1, g2, next);
+}
+#else
+static void step(const float *x, int64_t n, int64_t k, float *g1, float *g2, float *next)
+{
+    step_plain(x, n, k, g1, g2, next);
+}
+#endif
 
 static void transpose(const float *a, int64_t rows, int64_t cols, float *out)
 {
@@ -100,7 +148,6 @@ static void transpose(const float *a, int64_t rows, int64_t cols, float *out)
 
 void ff_muon_orthogonalise(float *g, int64_t rows, int64_t cols, float *work)
 {
-    const float a = 3.4445f, b = -4.7750f, c = 2.0315f;
     int64_t n = rows < cols ? rows : cols, k = rows < cols ? cols : rows, size = rows * cols;
     float *x = work, *next = x + size, *g1 = next + size, *g2 = g1 + n * n;
     double norm = 0;
@@ -111,16 +158,8 @@ void ff_muon_orthogonalise(float *g, int64_t rows, int64_t cols, float *work)
     for (int64_t i = 0; i < size; i++) norm += (double)x[i] * (double)x[i];
     norm = fmax(sqrt(norm), 1e-7);
     for (int64_t i = 0; i < size; i++) x[i] = (float)(x[i] / norm);
-    for (int step = 0; step < 5; step++) {
-        gram(x, n, k, g1);
-        for (int64_t i = 0; i < n * n; i++) g2[i] = b * g1[i];
-        for (int64_t i = 0; i < n; i++) /* c G G: G is symmetric */
-            for (int64_t j = 0; j < n; j++) {
-                float s = c * g1[i * n + j];
-                for (int64_t q = 0; q < n; q++) g2[i * n + q] += s * g1[j * n + q];
-            }
-        for (int64_t i = 0; i < size; i++) next[i] = a * x[i];
-        add_product(g2, x, n, k, next);
+    for (int turn = 0; turn < 5; turn++) {
+        step(x, n, k, g1, g2, next);
         float *swap = x;
         x = next;
         next = swap;
