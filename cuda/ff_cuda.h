@@ -57,11 +57,12 @@ typedef struct ff_cuda_lists {
 
 typedef struct ff_cuda_net ff_cuda_net; /* one packed network on the device */
 
-/* Weights as in ff_globe_create_f32(); packed on the host, copied to the current device.                   Local
+/* Weights as in ff_globe_create_f32(); packed on the host, copied to the current device in the
+ * order of stream, in which it is given back, too.                                       Local
  * FF_E_UNSUPPORTED where the current device lacks the precision; FF_E_MEM. */
 ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w, const float *const *b,
                              const double *gscalar, const double *gvector, double length,
-                             ff_cuda_precision precision, ff_cuda_net **out);
+                             ff_cuda_precision precision, void *stream, ff_cuda_net **out);
 void ff_cuda_net_destroy(ff_cuda_net **net);
 
 /* The kernel that will run: "globe_wgmma" (fused, sm_90a), "globe_mma" (fused, any shape, sm_80 on; float32 as three

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 struct ff_pair_job {
+    ff_cuda_pool *pool; /* its blocks' */
     ff_cuda_lists lists;
     void *block[8];
 };
@@ -14,10 +15,10 @@ static ff_status net_create(void *impl, const ff_globe_shape *s, const float *co
                             const double *gscalar, const double *gvector, double length, ff_pair_net **out)
 {
     ff_cuda_net *net = NULL;
-    ff_status st =
-        ff_cuda_net_create(s, w, b, gscalar, gvector, length, ((ff_cuda_impl *)impl)->precision, &net);
+    const ff_cuda_impl *c = (const ff_cuda_impl *)impl;
+    ff_status st = ff_cuda_net_create(s, w, b, gscalar, gvector, length, c->precision, c->stream, &net);
     *out = (ff_pair_net *)net;
-    return st;
+    return st == FF_OK ? ff_cuda_wait(c->pool) : st; /* an evaluation may use it on another stream */
 }
 
 static void net_destroy(void *impl, ff_pair_net **net)
@@ -30,10 +31,10 @@ static void net_destroy(void *impl, ff_pair_net **net)
 
 static void job_destroy(void *impl, ff_pair_job **jp)
 {
-    ff_cuda_impl *c = (ff_cuda_impl *)impl;
     ff_pair_job *j = *jp;
+    (void)impl;
     if (j == NULL) return;
-    for (int k = 0; k < 8; k++) ff_cuda_free(c->pool, j->block[k]);
+    for (int k = 0; k < 8; k++) ff_cuda_free(j->pool, j->block[k]);
     ff_free(j);
     *jp = NULL;
 }
@@ -57,6 +58,7 @@ static ff_status job_create(void *impl, const ff_pair_lists *l, ff_pair_job **ou
     ff_pair_job *j = (ff_pair_job *)ff_mem_alloc0(1, sizeof *j);
     *out = NULL;
     if (j == NULL) return FF_E_MEM;
+    j->pool = c->pool;
     FF_GO(put(c, j, 0, 4 * n * sizeof(double), l->x_t));
     FF_GO(put(c, j, 1, (n + 1) * sizeof(int32_t), l->seg_off));
     FF_GO(put(c, j, 2, seg * sizeof(int64_t), l->seg_src));
@@ -101,8 +103,8 @@ static ff_status run_blocks(ff_cuda_impl *c, ff_pair_job *j, ff_pair_net *const 
         const ff_cuda_net *net = (const ff_cuda_net *)nets[b];
         size_t n_out = (size_t)j->lists.n_t * (size_t)net->d.n_comp;
         ff_cuda_pair_args a;
-        FF_CU(cudaMemcpyAsync(d[STRENGTH], strength + (int64_t)b * n_src, (size_t)n_src * sizeof *strength,
-                              cudaMemcpyHostToDevice, c->stream));
+        FF_GO(ff_cuda_put(c->pool, d[STRENGTH], strength + (int64_t)b * n_src,
+                          (size_t)n_src * sizeof *strength));
         FF_GO(ff_cuda_records(net, n_src, (const float *)d[RAW], d[REC], c->stream));
         a.lists = &j->lists;
         a.n_src = n_src;
@@ -117,10 +119,9 @@ static ff_status run_blocks(ff_cuda_impl *c, ff_pair_job *j, ff_pair_net *const 
                 (int64_t)n_out, (const float *)d[MORE], (float *)d[OUT]);
             FF_CU(cudaGetLastError());
         }
-        if (b == n_net - 1)
-            FF_CU(cudaMemcpyAsync(rows, d[OUT], n_out * sizeof *rows, cudaMemcpyDeviceToHost, c->stream));
+        if (b == n_net - 1) FF_GO(ff_cuda_get(c->pool, rows, d[OUT], n_out * sizeof *rows));
     }
-    FF_CU(cudaStreamSynchronize(c->stream));
+    FF_GO(ff_cuda_wait(c->pool));
 done:
     return st;
 }
@@ -146,8 +147,8 @@ static ff_status job_run(void *impl, ff_pair_job *j, ff_pair_net *const *nets, i
             bytes[REC] = ff_cuda_record_bytes((const ff_cuda_net *)nets[b], n_src);
     if (n_out == 0) return FF_OK;
     for (int k = 0; k < N_BLOCKS; k++) FF_GO(ff_cuda_alloc(c->pool, bytes[k], &d[k]));
-    FF_CU(cudaMemcpyAsync(d[X], x, bytes[X], cudaMemcpyHostToDevice, c->stream));
-    FF_CU(cudaMemcpyAsync(d[RAW], raw, bytes[RAW], cudaMemcpyHostToDevice, c->stream));
+    FF_GO(ff_cuda_put(c->pool, d[X], x, bytes[X]));
+    FF_GO(ff_cuda_put(c->pool, d[RAW], raw, bytes[RAW]));
     FF_GO(run_blocks(c, j, nets, n_net, n_src, strength, rows, d));
 done:
     for (int k = 0; k < N_BLOCKS; k++) ff_cuda_free(c->pool, d[k]);
@@ -176,6 +177,123 @@ done:
     return st;
 }
 
+/* ---- lanes: the same device for more threads ---- */
+
+static ff_status lane_net_create(void *impl, const ff_globe_shape *s, const float *const *w,
+                                 const float *const *b, const double *gscalar, const double *gvector,
+                                 double length, ff_pair_net **out)
+{
+    ff_status st = FF_OK;
+    const ff_cuda_impl *c = (const ff_cuda_impl *)impl;
+    FF_CU(cudaSetDevice(c->device)); /* of this thread, whatever it has done before */
+    st = ff_cuda_net_create(s, w, b, gscalar, gvector, length, c->precision, c->stream, (ff_cuda_net **)out);
+done:
+    return st;
+}
+
+static ff_status lane_job_create(void *impl, const ff_pair_lists *l, ff_pair_job **out)
+{
+    ff_status st = FF_OK;
+    FF_CU(cudaSetDevice(((const ff_cuda_impl *)impl)->device));
+    FF_TRY(job_create(impl, l, out));
+    st = ff_cuda_wait(((const ff_cuda_impl *)impl)->pool); /* other streams may run it */
+done:
+    return st;
+}
+
+/* An adjoint's job and the lane it was made by. */
+typedef struct lane_adj_job {
+    ff_adj_job *job;
+    ff_cuda_impl *of;
+} lane_adj_job;
+
+static void lane_adj_job_destroy(void *impl, ff_adj_job **jp)
+{
+    lane_adj_job *j = (lane_adj_job *)*jp;
+    (void)impl;
+    *jp = NULL;
+    if (j == NULL) return;
+    ff_cuda_adjoint_ops.job_destroy(j->of, &j->job);
+    ff_free(j);
+}
+
+static ff_status lane_adj_job_create(void *impl, const ff_adj_lists *lists, ff_adj_job **out)
+{
+    ff_status st = FF_OK;
+    lane_adj_job *j = (lane_adj_job *)ff_mem_alloc0(1, sizeof *j);
+    *out = NULL;
+    if (j == NULL) return FF_E_MEM;
+    j->of = (ff_cuda_impl *)impl;
+    FF_CU(cudaSetDevice(j->of->device));
+    FF_GO(ff_cuda_adjoint_ops.job_create(impl, lists, &j->job));
+    FF_GO(ff_cuda_wait(j->of->pool));
+    *out = (ff_adj_job *)j;
+    j = NULL;
+done:
+    lane_adj_job_destroy(impl, (ff_adj_job **)&j);
+    return st;
+}
+
+static ff_status lane_adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **out)
+{
+    ff_status st = FF_OK;
+    FF_CU(cudaSetDevice(((const ff_cuda_impl *)impl)->device));
+    st = ff_cuda_adjoint_ops.net_create(impl, v, out);
+done:
+    return st;
+}
+
+static void lane_adj_net_destroy(void *impl, ff_adj_net **net)
+{
+    ff_cuda_adjoint_ops.net_destroy(impl, net);
+}
+
+static ff_status lane_adj_run(void *impl, const ff_adj_job *job, const ff_adj_net *net, ff_adj_args *a)
+{
+    return ff_cuda_adjoint_ops.run(impl, ((const lane_adj_job *)job)->job, net, a);
+}
+
+static const ff_pair_adjoint_ops lane_adjoint_ops = {lane_adj_job_create, lane_adj_job_destroy,
+                                                     lane_adj_net_create, lane_adj_net_destroy, lane_adj_run};
+
+static void lane_destroy(ff_pair_backend **lane)
+{
+    ff_cuda_backend_destroy(lane);
+}
+
+static ff_status lane_create(void *impl, ff_pair_backend **out)
+{
+    ff_status st = FF_OK;
+    const ff_cuda_impl *of = (const ff_cuda_impl *)impl;
+    ff_cuda_impl *c = (ff_cuda_impl *)ff_mem_alloc0(1, sizeof *c);
+    ff_pair_backend *b = (ff_pair_backend *)ff_mem_alloc0(1, sizeof *b);
+    *out = NULL;
+    if (c == NULL || b == NULL) FF_GO(FF_E_MEM);
+    c->device = of->device;
+    c->precision = of->precision;
+    c->budget = of->budget;
+    FF_CU(cudaSetDevice(of->device));
+    FF_CU(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+    FF_GO(ff_cuda_pool_create_beside(of->pool, c->stream, &c->pool));
+    b->name = "cuda";
+    b->impl = c;
+    b->net_create = lane_net_create;
+    b->net_destroy = net_destroy;
+    b->job_create = lane_job_create;
+    b->job_destroy = job_destroy;
+    b->job_run = job_run;
+    b->device_peak = device_peak;
+    b->adjoint = &lane_adjoint_ops;
+    *out = b;
+    c = NULL;
+    b = NULL;
+done:
+    if (c != NULL && c->stream != NULL) (void)cudaStreamDestroy(c->stream);
+    ff_free(c);
+    ff_free(b);
+    return st;
+}
+
 static void set_budget(ff_cuda_impl *c, int64_t bytes)
 {
     c->budget = bytes;
@@ -200,6 +318,7 @@ ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pai
     size_t free_bytes = 0, all_bytes = 0;
     *out = NULL;
     if (c == NULL || b == NULL) FF_GO(FF_E_MEM);
+    c->device = device;
     c->precision = precision;
     FF_CU(cudaSetDevice(device));
     FF_CU(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
@@ -216,6 +335,8 @@ ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pai
     b->device_peak = device_peak;
     b->resident = &ff_cuda_resident_ops;
     b->adjoint = &ff_cuda_adjoint_ops;
+    b->lane_create = lane_create;
+    b->lane_destroy = lane_destroy;
     *out = b;
     c = NULL;
     b = NULL;

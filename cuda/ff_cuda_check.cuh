@@ -8,6 +8,10 @@ extern "C" {
 
 #include <cuda_runtime.h>
 
+/* Dynamic shared memory that launches of kernel may ask for on the current device: at least bytes from now on. Never less
+ * than before: threads launch the same kernel with different sizes.                               Local, any thread */
+cudaError_t ff_cuda_shared(const void *kernel, int bytes);
+
 /* Launch errors included: every call goes through here. */
 #define FF_CU(call)                                                                                          \
     do {                                                                                                     \

@@ -16,6 +16,7 @@ typedef struct ff_cuda_impl {
     cudaStream_t stream;
     ff_cuda_pool *pool;
     int64_t budget; /* device bytes the pool may hold; 0: unknown */
+    int device;
 } ff_cuda_impl;
 
 /* FF_NEW0 for C++ */

@@ -43,6 +43,8 @@ struct ff_cuda_net {
     char *image;                      /* fused kernels: packed weights */
     float *bias;                      /* fused kernels: hidden layers 2.., outputs */
     int32_t *tab;                     /* general fused kernel: see ff_mma_pack() */
+    char *block;                      /* all of the above */
+    cudaStream_t stream;              /* in whose order the block is freed */
 };
 
 /* Everything a pair kernel reads or writes. */

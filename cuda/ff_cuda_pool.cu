@@ -1,4 +1,4 @@
-/* Counted device memory: the blocks of one rank, a few dozen at a time, in a list. */
+/* Counted device memory: blocks in a list, looked for from its end, where those of the call in progress stand. */
 #include "ff_cuda_net.cuh"
 
 extern "C" {
@@ -6,44 +6,109 @@ extern "C" {
 #include "ff_mem.h"
 }
 
+#include <atomic>
+#include <string.h>
+
 typedef struct pool_block {
     void *p;
     int64_t bytes;
 } pool_block;
 
+enum { PINNED_BYTES = 8 << 20, MAX_COPIES = 16 };
+
+typedef struct pool_copy {
+    void *to;
+    const char *from;
+    size_t bytes;
+} pool_copy;
+
+/* Of a pool and those beside it. */
+typedef struct pool_count {
+    std::atomic<int64_t> used, peak, budget;
+} pool_count;
+
 struct ff_cuda_pool {
     cudaStream_t stream;
-    int64_t used, peak, budget;
+    cudaMemPool_t memory, own; /* own: NULL where the device's default serves */
+    pool_count *count, mine;
     pool_block *block; /* [n] */
     int64_t n, cap;
+    /* Beside another only: freed blocks for the next call, and pinned memory that copies go through, so that a thread asks
+     * the driver, which serves one thread at a time, for as little as it can. */
+    pool_block *spare; /* [n_spare] */
+    int64_t n_spare, cap_spare;
+    char *pinned;
+    size_t pinned_used;
+    pool_copy copy[MAX_COPIES]; /* [n_copies] from pinned memory, once the stream has brought them */
+    int n_copies;
 };
 
-ff_status ff_cuda_pool_create(void *stream, ff_cuda_pool **out)
+static ff_status create(ff_cuda_pool *parent, void *stream, ff_cuda_pool **out)
 {
     ff_status st = FF_OK;
     ff_cuda_pool *p = (ff_cuda_pool *)ff_mem_alloc0(1, sizeof *p);
-    cudaMemPool_t pool;
     uint64_t keep = UINT64_MAX; /* freed memory stays with the process: no call into the system a layer */
+    cudaMemPoolProps props;
     int device = 0;
     *out = NULL;
     if (p == NULL) return FF_E_MEM;
     p->stream = (cudaStream_t)stream;
+    p->count = parent != NULL ? parent->count : &p->mine;
     FF_CU(cudaGetDevice(&device));
-    FF_CU(cudaDeviceGetDefaultMemPool(&pool, device));
-    FF_CU(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    if (parent != NULL) { /* the default pool may make a stream wait for what another has freed */
+        memset(&props, 0, sizeof props);
+        props.allocType = cudaMemAllocationTypePinned;
+        props.location.type = cudaMemLocationTypeDevice;
+        props.location.id = device;
+        FF_CU(cudaMemPoolCreate(&p->own, &props));
+        FF_CU(cudaMallocHost((void **)&p->pinned, PINNED_BYTES));
+        p->memory = p->own;
+    } else {
+        FF_CU(cudaDeviceGetDefaultMemPool(&p->memory, device));
+    }
+    FF_CU(cudaMemPoolSetAttribute(p->memory, cudaMemPoolAttrReleaseThreshold, &keep));
     *out = p;
     p = NULL;
 done:
-    ff_free(p);
+    ff_cuda_pool_destroy(&p);
     return st;
+}
+
+ff_status ff_cuda_pool_create(void *stream, ff_cuda_pool **out)
+{
+    return create(NULL, stream, out);
+}
+
+ff_status ff_cuda_pool_create_beside(ff_cuda_pool *parent, void *stream, ff_cuda_pool **out)
+{
+    return create(parent, stream, out);
+}
+
+static void drop_spares(ff_cuda_pool *p)
+{
+    for (int64_t k = 0; k < p->n_spare; k++) {
+        (void)cudaFreeAsync(p->spare[k].p, p->stream);
+        p->count->used -= p->spare[k].bytes;
+    }
+    p->n_spare = 0;
 }
 
 void ff_cuda_pool_destroy(ff_cuda_pool **pool)
 {
     ff_cuda_pool *p = *pool;
     if (p == NULL) return;
-    for (int64_t k = 0; k < p->n; k++) (void)cudaFreeAsync(p->block[k].p, p->stream);
+    drop_spares(p);
+    for (int64_t k = 0; k < p->n; k++) {
+        (void)cudaFreeAsync(p->block[k].p, p->stream);
+        p->count->used -= p->block[k].bytes;
+    }
+    if (p->own != NULL) {
+        (void)cudaStreamSynchronize(p->stream);
+        (void)cudaMemPoolDestroy(p->own);
+    }
+    if (p->pinned != NULL) (void)cudaFreeHost(p->pinned);
     ff_free(p->block);
+    ff_free(p->spare);
     ff_free(p);
     *pool = NULL;
 }
@@ -58,48 +123,100 @@ static double mib(int64_t bytes)
     return (double)bytes / 1048576;
 }
 
-ff_status ff_cuda_alloc(ff_cuda_pool *p, size_t bytes, void *out)
+static void count_in(pool_count *c, int64_t size)
+{
+    int64_t now = c->used += size, peak = c->peak;
+    while (now > peak && !c->peak.compare_exchange_weak(peak, now)) {
+    }
+}
+
+/* A spare block that fits, or bytes 0. */
+static pool_block take_spare(ff_cuda_pool *p, int64_t size)
+{
+    for (int64_t k = p->n_spare; k-- > 0;)
+        if (p->spare[k].bytes >= size && p->spare[k].bytes <= size + size / 4) {
+            pool_block b = p->spare[k];
+            p->spare[k] = p->spare[--p->n_spare];
+            return b;
+        }
+    return {NULL, 0};
+}
+
+static ff_status new_block(ff_cuda_pool *p, int64_t size, pool_block *out)
 {
     ff_status st = FF_OK;
-    int64_t size = ((int64_t)bytes + 511) / 256 * 256;
+    int64_t used = p->count->used, budget = p->count->budget;
     void *block = NULL;
-    *(void **)out = NULL;
-    if (p->budget > 0 && p->used + size > p->budget)
+    if (budget > 0 && used + size > budget)
         return ff_fail(FF_E_MEM,
                        "device memory: %.1f MiB asked for with %.1f MiB in use, budget %.1f MiB; use more "
                        "ranks or a larger budget",
-                       mib(size), mib(p->used), mib(p->budget));
-    FF_TRY(ff_mem_reserve(&p->block, &p->cap, p->n + 1, sizeof *p->block));
-    cudaError_t e = cudaMallocAsync(&block, (size_t)size, p->stream);
+                       mib(size), mib(used), mib(budget));
+    cudaError_t e = cudaMallocFromPoolAsync(&block, (size_t)size, p->memory, p->stream);
     if (e == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError(); /* not sticky: the process goes on */
         return ff_fail(FF_E_MEM, "device memory: %.1f MiB asked for with %.1f MiB in use: %s", mib(size),
-                       mib(p->used), cudaGetErrorString(e));
+                       mib(used), cudaGetErrorString(e));
     }
     FF_CU(e);
-    p->block[p->n++] = {block, size};
-    p->used += size;
-    if (p->used > p->peak) p->peak = p->used;
-    *(void **)out = block;
+    count_in(p->count, size);
+    *out = {block, size};
 done:
     return st;
+}
+
+ff_status ff_cuda_alloc(ff_cuda_pool *p, size_t bytes, void *out)
+{
+    int64_t size = ((int64_t)bytes + 511) / 256 * 256;
+    *(void **)out = NULL;
+    FF_TRY(ff_mem_reserve(&p->block, &p->cap, p->n + 1, sizeof *p->block));
+    pool_block b = take_spare(p, size);
+    if (b.p == NULL) {
+        ff_status st = new_block(p, size, &b);
+        if (st != FF_OK && p->n_spare > 0) {
+            drop_spares(p);
+            st = new_block(p, size, &b);
+        }
+        FF_TRY(st);
+    }
+    p->block[p->n++] = b;
+    *(void **)out = b.p;
+    return FF_OK;
 }
 
 void ff_cuda_free(ff_cuda_pool *p, const void *block)
 {
     for (int64_t k = p->n; block != NULL && k-- > 0;) {
         if (p->block[k].p != block) continue;
-        (void)cudaFreeAsync(p->block[k].p, p->stream);
-        p->used -= p->block[k].bytes;
+        pool_block b = p->block[k];
         p->block[k] = p->block[--p->n];
+        if (p->own != NULL &&
+            ff_mem_reserve(&p->spare, &p->cap_spare, p->n_spare + 1, sizeof *p->spare) == FF_OK) {
+            p->spare[p->n_spare++] = b;
+            return;
+        }
+        (void)cudaFreeAsync(b.p, p->stream);
+        p->count->used -= b.bytes;
         return;
     }
+}
+
+/* Room in pinned memory until the next wait; NULL: there is none. */
+static char *pinned_room(ff_cuda_pool *p, size_t bytes)
+{
+    size_t at = (p->pinned_used + 255) / 256 * 256;
+    if (p->pinned == NULL || at + bytes > PINNED_BYTES) return NULL;
+    p->pinned_used = at + bytes;
+    return p->pinned + at;
 }
 
 ff_status ff_cuda_put(ff_cuda_pool *p, void *d, const void *host, size_t bytes)
 {
     ff_status st = FF_OK;
-    if (bytes > 0) FF_CU(cudaMemcpyAsync(d, host, bytes, cudaMemcpyHostToDevice, p->stream));
+    char *pinned = pinned_room(p, bytes);
+    if (pinned != NULL && bytes > 0) memcpy(pinned, host, bytes);
+    if (bytes > 0)
+        FF_CU(cudaMemcpyAsync(d, pinned != NULL ? pinned : host, bytes, cudaMemcpyHostToDevice, p->stream));
 done:
     return st;
 }
@@ -115,7 +232,10 @@ ff_status ff_cuda_new(ff_cuda_pool *p, const void *host, size_t bytes, void *out
 ff_status ff_cuda_get(ff_cuda_pool *p, void *host, const void *d, size_t bytes)
 {
     ff_status st = FF_OK;
-    if (bytes > 0) FF_CU(cudaMemcpyAsync(host, d, bytes, cudaMemcpyDeviceToHost, p->stream));
+    char *pinned = p->n_copies < MAX_COPIES ? pinned_room(p, bytes) : NULL;
+    if (pinned != NULL) p->copy[p->n_copies++] = {host, pinned, bytes};
+    if (bytes > 0)
+        FF_CU(cudaMemcpyAsync(pinned != NULL ? pinned : host, d, bytes, cudaMemcpyDeviceToHost, p->stream));
 done:
     return st;
 }
@@ -132,21 +252,24 @@ ff_status ff_cuda_wait(ff_cuda_pool *p)
 {
     ff_status st = FF_OK;
     FF_CU(cudaStreamSynchronize(p->stream));
+    for (int k = 0; k < p->n_copies; k++) memcpy(p->copy[k].to, p->copy[k].from, p->copy[k].bytes);
 done:
+    p->n_copies = 0;
+    p->pinned_used = 0;
     return st;
 }
 
 void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes)
 {
-    pool->budget = bytes;
+    pool->count->budget = bytes;
 }
 int64_t ff_cuda_pool_used(const ff_cuda_pool *pool)
 {
-    return pool->used;
+    return pool->count->used;
 }
 int64_t ff_cuda_pool_peak(const ff_cuda_pool *pool)
 {
-    return pool->peak;
+    return pool->count->peak;
 }
 int64_t ff_cuda_pool_blocks(const ff_cuda_pool *pool)
 {

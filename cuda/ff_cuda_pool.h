@@ -1,5 +1,5 @@
 /* Counted device memory of one rank, in stream order (cudaMallocAsync of the device's default pool).
- * Blocks are known by their address, so freeing needs no size. Not thread-safe: one thread a rank. */
+ * Blocks are known by their address, so freeing needs no size. Not thread-safe: one thread a pool. */
 #ifndef FF_CUDA_POOL_H
 #define FF_CUDA_POOL_H
 
@@ -13,6 +13,9 @@ typedef struct ff_cuda_pool ff_cuda_pool;
 
 /* On the current device. stream: a cudaStream_t, borrowed, on which all blocks are used.                     Local */
 ff_status ff_cuda_pool_create(void *stream, ff_cuda_pool **out);
+/* One more for another thread and stream: memory of its own, counted and limited with parent's, which outlives it.
+ *                                                                                                            Local */
+ff_status ff_cuda_pool_create_beside(ff_cuda_pool *parent, void *stream, ff_cuda_pool **out);
 /* Frees what is left; NULL inside is fine.                                                                   Local */
 void ff_cuda_pool_destroy(ff_cuda_pool **pool);
 void *ff_cuda_pool_stream(const ff_cuda_pool *pool);
@@ -24,7 +27,7 @@ void ff_cuda_free(ff_cuda_pool *pool,
                   const void *block); /* NULL is fine                                      Local */
 
 /* Copies in stream order, of ordinary (not pinned) host memory: put returns when it may be reused. What get brings is
- * there after ff_cuda_wait.                                                                                  Local */
+ * there after ff_cuda_wait, until which host must stay.                                                                                  Local */
 ff_status ff_cuda_put(ff_cuda_pool *pool, void *d, const void *host, size_t bytes);
 /* *out becomes a block with a copy of host; NULL where host is NULL. */
 ff_status ff_cuda_new(ff_cuda_pool *pool, const void *host, size_t bytes, void *out);
@@ -33,7 +36,7 @@ ff_status ff_cuda_zero(ff_cuda_pool *pool, void *d, size_t bytes);
 ff_status ff_cuda_wait(ff_cuda_pool *pool); /* for the stream; reports what failed on it */
 
 void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes); /* 0: none */
-int64_t ff_cuda_pool_used(const ff_cuda_pool *pool);
+int64_t ff_cuda_pool_used(const ff_cuda_pool *pool);             /* of all beside it, and so is the peak */
 int64_t ff_cuda_pool_peak(const ff_cuda_pool *pool);
 int64_t ff_cuda_pool_blocks(const ff_cuda_pool *pool); /* live blocks */
 

@@ -14,6 +14,8 @@ extern "C" {
 #include <stdlib.h>
 #include <string.h>
 
+#include <mutex>
+
 /* ---- counts and columns of the reference's feature order ---- */
 
 static int col_g(const ff_globe_shape *s, int v) /* v = n_vec means r */
@@ -160,16 +162,46 @@ static float *put_transposed(float *at, const float *w, const float *b, int n_in
     return at;
 }
 
-static ff_status to_device(void **d_ptr, const void *h, size_t bytes)
+/* Pieces that become one block on the device. */
+enum { MAX_PIECES = 8 };
+typedef struct parcel {
+    char *host;
+    size_t n, cap;
+    void **piece[MAX_PIECES]; /* where a piece's address goes */
+    size_t at[MAX_PIECES];
+    int n_pieces;
+} parcel;
+
+/* *d_ptr becomes the address of a copy of h once the parcel is sent. */
+static ff_status put(parcel *p, void *d_ptr, const void *h, size_t bytes)
+{
+    size_t at = (p->n + 255) / 256 * 256, need = at + bytes + 16;
+    if (p->n_pieces == MAX_PIECES)
+        return ff_fail(FF_E_INTERNAL, "cuda: a network of more than %d pieces", (int)MAX_PIECES);
+    if (need > p->cap) {
+        char *host = (char *)realloc(p->host, 2 * need);
+        if (host == NULL) return ff_fail(FF_E_MEM, "cuda: packing %zu bytes: out of memory", 2 * need);
+        p->host = host;
+        p->cap = 2 * need;
+    }
+    memcpy(p->host + at, h, bytes);
+    p->piece[p->n_pieces] = (void **)d_ptr;
+    p->at[p->n_pieces++] = at;
+    p->n = at + bytes;
+    return FF_OK;
+}
+
+static ff_status send_parcel(const parcel *p, ff_cuda_net *net)
 {
     ff_status st = FF_OK;
-    FF_CU(cudaMalloc(d_ptr, bytes > 0 ? bytes : 16));
-    FF_CU(cudaMemcpy(*d_ptr, h, bytes, cudaMemcpyHostToDevice));
+    FF_CU(cudaMallocAsync(&net->block, p->n + 16, net->stream));
+    FF_CU(cudaMemcpyAsync(net->block, p->host, p->n, cudaMemcpyHostToDevice, net->stream));
+    for (int k = 0; k < p->n_pieces; k++) *p->piece[k] = net->block + p->at[k];
 done:
     return st;
 }
 
-static ff_status pack_plain(ff_cuda_net *net, const float *const *w, const float *const *b)
+static ff_status pack_plain(ff_cuda_net *net, parcel *p, const float *const *w, const float *const *b)
 {
     const ff_net_dims *d = &net->d;
     size_t n = 0;
@@ -183,12 +215,12 @@ static ff_status pack_plain(ff_cuda_net *net, const float *const *w, const float
     for (int l = 0; l <= d->n_hidden; l++)
         at = put_transposed(at, w[l], l == 0 ? NULL : b[l], l == 0 ? d->n_feat : d->hidden[l - 1],
                             l < d->n_hidden ? d->hidden[l] : d->n_net_out);
-    ff_status st = to_device((void **)&net->w_pair, all, n * sizeof *all);
+    ff_status st = put(p, &net->w_pair, all, n * sizeof *all);
     free(all);
     return st;
 }
 
-static ff_status pack_fused(ff_cuda_net *net, const float *const *w, const float *const *b)
+static ff_status pack_fused(ff_cuda_net *net, parcel *p, const float *const *w, const float *const *b)
 {
     const ff_fused_row *row = net->fused;
     char *image = (char *)calloc(row->image_bytes, 1);
@@ -199,15 +231,15 @@ static ff_status pack_fused(ff_cuda_net *net, const float *const *w, const float
         goto done;
     }
     row->pack(&net->d, w, b, image, bias);
-    st = to_device((void **)&net->image, image, row->image_bytes);
-    if (st == FF_OK) st = to_device((void **)&net->bias, bias, (size_t)row->n_bias * sizeof *bias);
+    st = put(p, &net->image, image, row->image_bytes);
+    if (st == FF_OK) st = put(p, &net->bias, bias, (size_t)row->n_bias * sizeof *bias);
 done:
     free(image);
     free(bias);
     return st;
 }
 
-static ff_status pack_mma(ff_cuda_net *net, const float *const *w, const float *const *b)
+static ff_status pack_mma(ff_cuda_net *net, parcel *p, const float *const *w, const float *const *b)
 {
     const ff_mma_cfg *c = net->mma;
     size_t n_tab = ff_mma_tab_len(&net->d, c);
@@ -220,9 +252,9 @@ static ff_status pack_mma(ff_cuda_net *net, const float *const *w, const float *
         goto done;
     }
     ff_mma_pack(&net->d, c, net->precision, w, b, image, bias, tab);
-    st = to_device((void **)&net->image, image, c->image_bytes);
-    if (st == FF_OK) st = to_device((void **)&net->bias, bias, c->n_bias * sizeof *bias);
-    if (st == FF_OK) st = to_device((void **)&net->tab, tab, n_tab * sizeof *tab);
+    st = put(p, &net->image, image, c->image_bytes);
+    if (st == FF_OK) st = put(p, &net->bias, bias, c->n_bias * sizeof *bias);
+    if (st == FF_OK) st = put(p, &net->tab, tab, n_tab * sizeof *tab);
 done:
     free(image);
     free(bias);
@@ -300,6 +332,8 @@ static void announce(const ff_cuda_net *net)
 {
     static char said[16][160];
     static int n_said = 0;
+    static std::mutex lock; /* of both */
+    std::lock_guard<std::mutex> guard(lock);
     static const char *const rate[] = {"a third of the TF32", "the TF32", "the bf16"};
     char text[160] = "", sizes[80] = "";
     for (int l = 0; l < net->d.n_hidden; l++) {
@@ -318,15 +352,18 @@ static void announce(const ff_cuda_net *net)
 
 ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w, const float *const *b,
                              const double *gscalar, const double *gvector, double length,
-                             ff_cuda_precision precision, ff_cuda_net **out)
+                             ff_cuda_precision precision, void *stream, ff_cuda_net **out)
 {
     ff_status st = FF_OK;
     ff_cuda_net *net = (ff_cuda_net *)calloc(1, sizeof *net);
     const float *wl[FF_GLOBE_MAX_LAYERS + 1];
     float *b_src = NULL, *w_src = NULL, *w_pair = NULL, *gvec = NULL;
+    parcel p;
     size_t h0 = (size_t)shape->hidden[0];
     *out = NULL;
     if (net == NULL) return ff_fail(FF_E_MEM, "cuda: network: out of memory");
+    memset(&p, 0, sizeof p);
+    net->stream = (cudaStream_t)stream;
     st = fill_dims(shape, length, &net->d);
     if (st != FF_OK) goto done;
     net->precision = precision;
@@ -343,16 +380,17 @@ ff_status ff_cuda_net_create(const ff_globe_shape *shape, const float *const *w,
     split_first(shape, &net->d, w[0], b[0], gscalar, gvector, b_src, w_src, w_pair, gvec);
     wl[0] = w_pair;
     for (int l = 1; l <= shape->n_hidden; l++) wl[l] = w[l];
-    st = to_device((void **)&net->b_src, b_src, h0 * sizeof *b_src);
+    st = put(&p, &net->b_src, b_src, h0 * sizeof *b_src);
+    if (st == FF_OK) st = put(&p, &net->w_src, w_src, h0 * (size_t)net->d.n_src_feat * sizeof *w_src);
+    if (st == FF_OK) st = put(&p, &net->gvec, gvec, (size_t)net->d.n_gvec * 8 * sizeof *gvec);
     if (st == FF_OK)
-        st = to_device((void **)&net->w_src, w_src, h0 * (size_t)net->d.n_src_feat * sizeof *w_src);
-    if (st == FF_OK) st = to_device((void **)&net->gvec, gvec, (size_t)net->d.n_gvec * 8 * sizeof *gvec);
-    if (st == FF_OK)
-        st = net->fused != NULL ? pack_fused(net, wl, b)
-             : net->mma != NULL ? pack_mma(net, wl, b)
-                                : pack_plain(net, wl, b);
+        st = net->fused != NULL ? pack_fused(net, &p, wl, b)
+             : net->mma != NULL ? pack_mma(net, &p, wl, b)
+                                : pack_plain(net, &p, wl, b);
+    if (st == FF_OK) st = send_parcel(&p, net);
     if (st == FF_OK && preferred == FF_CUDA_BEST) announce(net);
 done:
+    free(p.host);
     free(b_src);
     free(w_src);
     free(w_pair);
@@ -367,13 +405,7 @@ void ff_cuda_net_destroy(ff_cuda_net **net)
     ff_cuda_net *n = *net;
     *net = NULL;
     if (n == NULL) return;
-    cudaFree(n->w_src);
-    cudaFree(n->b_src);
-    cudaFree(n->gvec);
-    cudaFree(n->w_pair);
-    cudaFree(n->image);
-    cudaFree(n->bias);
-    cudaFree(n->tab);
+    if (n->block != NULL) (void)cudaFreeAsync(n->block, n->stream);
     free(n->mma);
     free(n);
 }

@@ -178,8 +178,7 @@ static cudaError_t launch_records(const ff_cuda_net *net, const ff_rec_rows *row
                                   float *rec, cudaStream_t s)
 {
     size_t shared = S * (size_t)(net->d.n_src_feat + net->d.rec_len) * sizeof(float);
-    cudaError_t e =
-        cudaFuncSetAttribute(globe_records<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    cudaError_t e = ff_cuda_shared((const void *)globe_records<S>, (int)shared);
     if (e != cudaSuccess) return e;
     globe_records<S>
         <<<(unsigned)((rows->n + S - 1) / S), THREADS, shared, s>>>(net->d, *rows, net->gvec, *nets, rec);

@@ -206,8 +206,7 @@ done:
 template <int PREC, int MT>
 static cudaError_t start_tiles(const ff_adj_cfg *c, const adj_io *io, int *resident, cudaStream_t s)
 {
-    cudaError_t e =
-        cudaFuncSetAttribute(pair_globe_adj<PREC, MT>, cudaFuncAttributeMaxDynamicSharedMemorySize, c->smem);
+    cudaError_t e = ff_cuda_shared((const void *)pair_globe_adj<PREC, MT>, c->smem);
     if (e != cudaSuccess) return e;
     if (resident != NULL)
         return cudaOccupancyMaxActiveBlocksPerMultiprocessor(resident, pair_globe_adj<PREC, MT>, c->threads,

@@ -210,9 +210,7 @@ static cudaError_t launch(const ff_net_dims *d, const ff_mma_cfg *c, const ff_pa
     int device, sms, blocks, threads = 32 * (c->wr * c->wc + c->feeders);
     cudaError_t e = cudaGetDevice(&device);
     if (e == cudaSuccess) e = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
-    if (e == cudaSuccess)
-        e = cudaFuncSetAttribute(pair_globe_mma<PREC, MT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 c->smem);
+    if (e == cudaSuccess) e = ff_cuda_shared((const void *)pair_globe_mma<PREC, MT>, c->smem);
     if (e == cudaSuccess)
         e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, pair_globe_mma<PREC, MT>, threads,
                                                           (size_t)c->smem);

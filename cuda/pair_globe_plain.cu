@@ -176,8 +176,7 @@ cudaError_t ff_plain_launch(const ff_net_dims *d, const ff_pair_dev *p, const fl
         if (d->hidden[l] > rows) rows = d->hidden[l];
     if (d->n_comp > 2 * THREADS) return cudaErrorInvalidValue;
     size_t shared = 2 * (size_t)rows * P * sizeof(float);
-    cudaError_t e =
-        cudaFuncSetAttribute(pair_globe_plain, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    cudaError_t e = ff_cuda_shared((const void *)pair_globe_plain, (int)shared);
     if (e != cudaSuccess) return e;
     int64_t grid = p->n_piece < 65536 ? p->n_piece : 65536;
     if (grid == 0) return cudaSuccess;

@@ -1,5 +1,5 @@
 /* Table of a backend that evaluates whole layers from pair lists (the CUDA row is in cuda/). The CPU evaluates tiles
- * inside its own walk (model/ff_eval_impl.h) and needs no row. All calls Local; one thread a rank. */
+ * inside its own walk (model/ff_eval_impl.h) and needs no row. All calls Local; one thread a table. */
 #ifndef FF_PAIR_BACKEND_H
 #define FF_PAIR_BACKEND_H
 
@@ -32,6 +32,10 @@ typedef struct ff_pair_backend {
     /* Several ranks: up to so many bytes a device, trees of all points are built on every one, and the ranks share targets
      * only; above, each holds a part of the trees, made on the host. */
     int64_t whole_bytes;
+    /* One more table of the same device for one more thread of the rank: its work waits for nobody else's. Jobs of one
+     * may be run and destroyed with any other; device_peak is that of all. NULL: there is only this one. */
+    ff_status (*lane_create)(void *impl, struct ff_pair_backend **out);
+    void (*lane_destroy)(struct ff_pair_backend **lane);
 } ff_pair_backend;
 
 #endif

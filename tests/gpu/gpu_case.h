@@ -324,7 +324,7 @@ static inline ff_status gpu_run_open(gpu_run *r, const gpu_case *c, ff_cuda_prec
 {
     memset(r, 0, sizeof *r);
     ff_status st =
-        ff_cuda_net_create(&c->s, c->w, c->b, c->gscalar, c->gvector, c->length, precision, &r->net);
+        ff_cuda_net_create(&c->s, c->w, c->b, c->gscalar, c->gvector, c->length, precision, NULL, &r->net);
     if (st != FF_OK) return st;
     size_t part = (size_t)c->lists.n_piece * (size_t)c->n_comp * 4,
            out = (size_t)c->n_t * (size_t)c->n_comp * 4;
