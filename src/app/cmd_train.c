@@ -101,6 +101,8 @@ static ff_status choose_data(train *t)
     d->n = bodies;
     d->splits = v->splits = (int)ff_config_int(c, "train.splits");
     d->fine_every = ff_config_int(c, "train.fine_every");
+    d->n_fine = ff_config_int(c, "train.fine_bodies");
+    if (d->n_fine > bodies) d->n_fine = bodies;
     v->n = ff_config_int(c, "train.validation_bodies");
     v->first = 1 << 24; /* none of the training's */
     return FF_OK;
@@ -139,6 +141,7 @@ static void step_options(train *t)
     t->o.validate_every = ff_config_int(c, "train.validate_every");
     t->o.save_every = ff_config_int(c, "train.save_every");
     t->o.log_every = ff_config_int(c, "train.log_every");
+    t->o.keep_bytes = ff_config_int(c, "train.keep");
     t->o.ranks_per_sample = (int)ff_config_int(c, "train.ranks_per_sample");
     t->o.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
     t->o.schedule = (ff_schedule_opts){.kind = strcmp(kind, "cosine") == 0    ? FF_LR_COSINE

@@ -304,6 +304,13 @@ ff_status ff_eval_refresh(ff_eval *e)
     return st;
 }
 
+ff_status ff_eval_rebind(ff_eval *e, const ff_pair_backend *lane)
+{
+    if (e->opts.backend != NULL) e->opts.backend = lane;
+    if (e->opts.adjoint != NULL) e->opts.adjoint = lane;
+    return ff_model_globals(e->c->model->config, e->c->global, e->c->length, e->gscalar, e->gvector);
+}
+
 ff_status ff_eval_run(ff_eval *e, double *out)
 {
     double t0 = ff_now_s();

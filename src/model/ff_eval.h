@@ -45,6 +45,9 @@ typedef struct ff_eval_stats {
 ff_status ff_eval_create(ff_comm *comm, const ff_case *c, const ff_eval_opts *opts, ff_eval **out);
 /* Trees, plans and geometry anew, for points or fields of the case that have changed in place; networks stay. */
 ff_status ff_eval_refresh(ff_eval *e); /* Collective */
+/* For runs to come, and those of its ff_grad: global data as they stand in the case now; another lane of the backend
+ * (ff_pair_backend.lane_create) it was created with; trees and lists stay.                                    Local */
+ff_status ff_eval_rebind(ff_eval *e, const ff_pair_backend *lane);
 /* All layers. out [n home targets][n_comp of the output fields], calibrated, home order, caller's. Collective
  */
 ff_status ff_eval_run(ff_eval *e, double *out);

@@ -22,7 +22,8 @@ enum { TILE = FF_GLOBE_TILE };
 typedef struct back_source {
     globe_net **net; /* [n_len] */
     ff_sums **sums;  /* [n_len] packed gradients */
-    int n_raw;
+    int n_raw, n_ls, n_lv,
+        n_s; /* raw features; of them latent scalars, latent vectors' components, physical scalars */
     size_t rec_len, grad_len;
     real *point, *node; /* [n_own], [n_nodes][n_dyn]: layer inputs (latents, strengths), aggregates */
     double *point_bar, *node_bar; /* the same shapes */
@@ -89,6 +90,9 @@ static ff_status make_nets(back *l, int j)
     if (st == FF_OK) {
         size_t scratch = FF_T(ff_globe_adjoint_scratch_len)(s->net[0]);
         s->n_raw = ff_globe_n_source(&shape);
+        s->n_ls = l->index > 0 ? m->n_latent_scalar : 0;
+        s->n_lv = l->index > 0 ? m->n_latent_vector * l->e->dim : 0;
+        s->n_s = ff_names_count(&m->bc[l->e->c->source[j].bc].fields, 0);
         s->rec_len = FF_T(ff_globe_record_len)(s->net[0]);
         s->grad_len = FF_T(ff_globe_grad_len)(s->net[0]);
         l->scratch_len = scratch > l->scratch_len ? scratch : l->scratch_len;

@@ -253,12 +253,14 @@ static ff_status each_unit(const back *l, int j, const pair_run *r, bool take)
             w.j = j;
             w.s = &l->src[j];
             w.unit = &s->unit[k];
+            w.grad_from = (size_t)r->v.layer[r->v.s.n_hidden].at_b; /* what comes before is the pairs' */
             unit_open(&w);
             if (take) {
                 take_unit(&w, r, k);
                 unit_records(&w);
                 unit_close(&w);
             } else {
+                make_records(&w);
                 fill_unit(&w, r, k);
             }
         }

@@ -20,8 +20,9 @@ typedef struct worker {
     real *raw, *rec, *strength; /* [slots][n_raw], [n_len][slots][rec_len], [n_len][slots] */
     const double **x;           /* [slots] positions */
     double *rec_bar, *raw_bar, *strength_bar,
-        *x_bar; /* [n_len][slots][rec_len], [slots][n_raw], [slots][n_len], [dim] */
-    real *grad; /* [n_len][grad_len] */
+        *x_bar;       /* [n_len][slots][rec_len], [slots][n_raw], [slots][n_len], [dim] */
+    real *grad;       /* [n_len][grad_len] */
+    size_t grad_from; /* nothing but zeros before it */
     /* the tile */
     int n;
     real dx[TILE * 3], *out_bar; /* [TILE][n_comp] */
@@ -215,21 +216,17 @@ static ff_status emit(void *ctx, const ff_dtt_lists *q)
 
 /* Raw features in the kernel's order: latent scalars, physical scalars | latent vectors, normals, physical vectors.
  * Raw feature k is latent value *lat, or static feature *stat; the other is -1. */
-static void raw_order(const back *l, int j, int k, int *lat, int *stat)
+static void raw_order(const back_source *s, int k, int *lat, int *stat)
 {
-    const ff_model_config *m = l->e->c->model->config;
-    int n_ls = l->index > 0 ? m->n_latent_scalar : 0,
-        n_lv = l->index > 0 ? m->n_latent_vector * l->e->dim : 0;
-    int n_s = ff_names_count(&m->bc[l->e->c->source[j].bc].fields, 0);
     *lat = *stat = -1;
-    if (k < n_ls)
+    if (k < s->n_ls)
         *lat = k;
-    else if (k < n_ls + n_s)
-        *stat = k - n_ls;
-    else if (k < n_ls + n_s + n_lv)
-        *lat = k - n_s;
+    else if (k < s->n_ls + s->n_s)
+        *stat = k - s->n_ls;
+    else if (k < s->n_ls + s->n_s + s->n_lv)
+        *lat = k - s->n_s;
     else
-        *stat = k - n_ls - n_lv;
+        *stat = k - s->n_ls - s->n_lv;
 }
 
 static void slot_rows(const worker *w, int slot, const real **dyn, const double **stat, const double **x)
@@ -261,6 +258,7 @@ static void unit_range(worker *w)
     w->n_slots = w->n_points + w->node_end - w->node_begin;
 }
 
+/* The unit's sources as the layer sees them, and room for their cotangents. */
 static void unit_open(worker *w)
 {
     const back *l = w->l;
@@ -272,19 +270,23 @@ static void unit_open(worker *w)
         const double *stat;
         slot_rows(w, k, &dyn, &stat, &w->x[k]);
         for (int a = 0, lat, st; a < w->s->n_raw; a++) {
-            raw_order(l, w->j, a, &lat, &st);
+            raw_order(w->s, a, &lat, &st);
             w->raw[k * w->s->n_raw + a] = lat >= 0 ? dyn[lat] : (real)stat[st];
         }
         for (int b = 0; b < e->n_len; b++)
             w->strength[b * l->max_slots + k] = dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)];
     }
-    for (int b = 0; b < e->n_len; b++) {
-        FF_T(ff_globe_records)(w->s->net[b], w->n_slots, w->raw, rec_at(w, b, 0));
+    for (int b = 0; b < e->n_len; b++)
         memset(rec_bar_at(w, b, 0), 0, slots * w->s->rec_len * sizeof *w->rec_bar);
-    }
     memset(w->raw_bar, 0, slots * (size_t)w->s->n_raw * sizeof *w->raw_bar);
     memset(w->strength_bar, 0, slots * (size_t)e->n_len * sizeof *w->strength_bar);
     memset(w->x_bar, 0, slots * (size_t)e->dim * sizeof *w->x_bar);
+}
+
+static void make_records(worker *w)
+{
+    for (int b = 0; b < w->l->e->n_len; b++)
+        FF_T(ff_globe_records)(w->s->net[b], w->n_slots, w->raw, rec_at(w, b, 0));
 }
 
 /* The adjoint of records, and the unit's weight gradients to the exact sums. */
@@ -303,8 +305,9 @@ static void unit_records(worker *w)
             for (int k = 0; k < n * s->n_raw; k++)
                 w->raw_bar[k0 * s->n_raw + k] += (double)w->tile_src_bar[k];
         }
-        FF_T(ff_sums_add)(s->sums[b], 0, (int64_t)s->grad_len, grad);
-        memset(grad, 0, s->grad_len * sizeof *grad);
+        size_t n = s->grad_len - w->grad_from;
+        FF_T(ff_sums_add)(s->sums[b], (int64_t)w->grad_from, (int64_t)n, grad + w->grad_from);
+        memset(grad + w->grad_from, 0, n * sizeof *grad);
     }
 }
 
@@ -322,7 +325,7 @@ static void unit_close(worker *w)
         double *dyn = (point ? w->s->point_bar : w->s->node_bar) + row * e->n_dyn;
         double *stat = point ? g->stat_bar : g->stat_node_bar, *x = point ? g->x_bar : g->x_node_bar;
         for (int a = 0, lat, st; a < w->s->n_raw; a++) {
-            raw_order(l, w->j, a, &lat, &st);
+            raw_order(w->s, a, &lat, &st);
             if (lat >= 0)
                 dyn[lat] = w->raw_bar[k * w->s->n_raw + a];
             else if (stat != NULL)
@@ -351,6 +354,7 @@ static ff_status unit_walk(worker *w)
 static ff_status run_unit(worker *w)
 {
     unit_open(w);
+    make_records(w);
     FF_TRY(unit_walk(w));
     flush(w);
     unit_records(w);

@@ -31,6 +31,8 @@ ff_status ff_sample_read(ff_comm *comm, const ff_model *m, const char *path, con
  * Errors: FF_E_ARG the model has something else.                                                         Collective */
 ff_status ff_sample_ellipsoid(ff_comm *comm, const ff_model *m, uint64_t seed, uint64_t body, int splits,
                               uint64_t draw, ff_sample **out);
+/* The same body in the free stream of another draw.                                                          Local */
+void ff_sample_ellipsoid_turn(ff_sample *s, uint64_t seed, uint64_t body, uint64_t draw);
 void ff_sample_destroy(ff_sample **s);
 
 #endif

@@ -1,12 +1,12 @@
 #include "ff_train.h"
 
 #include "ff_grad.h"
-#include "ff_join.h"
 #include "ff_log.h"
 #include "ff_mem.h"
 #include "ff_rng.h"
 #include "ff_sums.h"
 #include "ff_timer.h"
+#include "ff_train_keep.h"
 #include "ff_train_log.h"
 
 #include <math.h>
@@ -21,7 +21,10 @@ typedef struct trainer {
     int my_group, n_groups;
     ff_model *m;
     const ff_train_opts *o;
-    const ff_pair_backend *backend, *adjoint; /* as ff_train_opts, or a member of a join */
+    const ff_pair_backend *backend, *adjoint; /* as ff_train_opts, or a lane of it */
+    ff_pair_backend **lane;                   /* [n_lanes]: a thread each works at a sample of its own */
+    int n_lanes;                              /* 0: samples one after the other */
+    train_keep *keep;                         /* with lanes: bodies, then finer ones */
     ff_train_state s;
     int n_comp;
     int64_t n_params, *at; /* tensors' places in sums, [n_tensors]; after n_params: the fields' losses */
@@ -65,6 +68,19 @@ static ff_status alloc(trainer *t)
     return ff_sums_create(t->n_params + m->config->outputs.n, &t->sums);
 }
 
+/* Threads share a rank's samples where it has whole ones and a backend that lends lanes. */
+static ff_status make_lanes(trainer *t)
+{
+    enum { MOST = 32 };
+    const ff_pair_backend *b = t->o->adjoint;
+    int64_t slots = (t->o->batch + t->n_groups - 1) / t->n_groups, n = omp_get_max_threads();
+    if (t->group->size != 1 || b == NULL || b->lane_create == NULL) return FF_OK;
+    n = n > slots ? slots : n > MOST ? MOST : n;
+    FF_TRY(FF_NEW0(t->lane, n));
+    for (; t->n_lanes < n; t->n_lanes++) FF_TRY(b->lane_create(b->impl, &t->lane[t->n_lanes]));
+    return train_keep_create(2 * t->o->train.n, t->o->keep_bytes, &t->keep);
+}
+
 static ff_status start(trainer *t)
 {
     FF_TRY(check_opts(t->o, t->comm->size, t->m->config->outputs.n));
@@ -81,11 +97,14 @@ static ff_status start(trainer *t)
     t->s.seed = t->o->seed;
     FF_TRY(ff_agree(t->comm, alloc(t)));
     if (t->n_groups > 1) FF_TRY(ff_comm_split(t->comm, t->my_group, &t->group));
-    return FF_OK;
+    return ff_agree(t->comm, make_lanes(t));
 }
 
 static void finish(trainer *t)
 {
+    train_keep_destroy(&t->keep);
+    for (int k = 0; k < t->n_lanes; k++) t->o->adjoint->lane_destroy(&t->lane[k]);
+    ff_free(t->lane);
     if (t->group != t->comm) ff_comm_destroy(&t->group);
     ff_optim_destroy(&t->s.optim);
     for (int i = 0; i < t->m->n_tensors && t->grad != NULL; i++) ff_free(t->grad[i]);
@@ -143,7 +162,7 @@ static ff_status get_sample(trainer *t, const ff_train_data *d, int64_t id, int 
 
 /* ---- one sample ---- */
 
-static ff_status evaluate(trainer *t, const ff_sample *s, bool keep, ff_eval **e, double **rows)
+static ff_status create_eval(trainer *t, const ff_sample *s, bool keep, ff_eval **e)
 {
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
     opts.f64 = t->o->f64;
@@ -151,16 +170,18 @@ static ff_status evaluate(trainer *t, const ff_sample *s, bool keep, ff_eval **e
     opts.keep = keep;
     opts.device_only = opts.backend != NULL;
     opts.adjoint = keep ? t->adjoint : NULL;
-    FF_TRY(ff_eval_create(t->group, s->c, &opts, e));
+    return ff_eval_create(t->group, s->c, &opts, e);
+}
+
+static ff_status evaluate(trainer *t, const ff_sample *s, ff_eval *e, double **rows)
+{
     FF_TRY(FF_NEW_ALL(t->group, *rows, s->n * t->n_comp + 1));
-    return ff_eval_run(*e, *rows);
+    return ff_eval_run(e, *rows);
 }
 
 /* Adds the sample's share of the batch's gradient and losses: one rank of the group adds what all of it have. */
-static ff_status add_gradient(trainer *t, ff_eval *e, const double *bar, const double *part, double share)
+static ff_status add_gradient(trainer *t, ff_grad *g, const double *bar, const double *part, double share)
 {
-    ff_grad *g = NULL;
-    FF_TRY(ff_grad_create(e, FF_GRAD_PARAMS, &g));
     ff_status st = ff_grad_run(g, bar);
     if (st == FF_OK && t->group->rank == 0) {
         const ff_grad_values *v = ff_grad_get(g);
@@ -171,23 +192,21 @@ static ff_status add_gradient(trainer *t, ff_eval *e, const double *bar, const d
             ff_sums_add_f64(t->sums, t->n_params + f, 1, &loss);
         }
     }
-    ff_grad_destroy(&g);
     return st;
 }
 
-static ff_status train_sample(trainer *t, const ff_sample *s, double share)
+static ff_status train_sample(trainer *t, const train_body *b, double share)
 {
     ff_status st = FF_OK;
-    ff_eval *e = NULL;
+    const ff_sample *s = b->s;
     double *rows = NULL, *bar = NULL, part[FF_LOSS_FIELDS_MAX];
-    FF_GO(evaluate(t, s, true, &e, &rows));
+    FF_GO(evaluate(t, s, b->e, &rows));
     FF_GO(FF_NEW_ALL(t->group, bar, s->n * t->n_comp + 1));
     FF_GO(ff_loss_run(t->group, &t->m->config->outputs, t->m->config->dim, s->n, rows, s->truth, s->weight,
                       &t->o->loss, part, bar));
     for (int64_t i = 0; i < s->n * t->n_comp; i++) bar[i] *= share;
-    FF_GO(add_gradient(t, e, bar, part, share));
+    FF_GO(add_gradient(t, b->g, bar, part, share));
 done:
-    ff_eval_destroy(&e);
     ff_free(rows);
     ff_free(bar);
     return st;
@@ -212,80 +231,93 @@ static ff_status draw_batch(trainer *t, batch *b)
     for (int64_t k = 0; k < b->slots; k++) {
         FF_TRY(shuffle(t, (b->first + k) / d->n));
         b->id[k] = t->order[(b->first + k) % d->n];
+        if (b->fine && d->n_fine > 0) b->id[k] %= d->n_fine;
     }
     return FF_OK;
 }
 
-static ff_status run_slot(trainer *t, const batch *b, int64_t k)
+/* Sample of slot k into an empty place, with its trees; one that stands there is made ready for this draw. */
+static ff_status open_body(trainer *t, const batch *b, int64_t k, train_body *y)
 {
     ff_status st = FF_OK;
     const ff_train_data *d = &t->o->train;
-    ff_sample *s = NULL;
     int splits = d->splits + (b->fine ? 1 : 0);
     uint64_t draw = (uint64_t)(b->first + k);
+    if (y->s != NULL) {
+        if (d->file == NULL)
+            ff_sample_ellipsoid_turn(y->s, (uint64_t)t->s.seed, (uint64_t)(d->first + b->id[k]), draw);
+        return ff_eval_rebind(y->e, t->backend);
+    }
     if (d->file == NULL) {
-        st = get_sample(t, d, b->id[k], splits, draw, false, &s);
+        st = get_sample(t, d, b->id[k], splits, draw, false, &y->s);
     } else {
 #pragma omp critical(ff_train_files) /* libhdf5 is for one thread */
-        st = get_sample(t, d, b->id[k], splits, draw, false, &s);
+        st = get_sample(t, d, b->id[k], splits, draw, false, &y->s);
     }
-    if (st == FF_OK) st = train_sample(t, s, 1.0 / (double)b->slots);
-    ff_sample_destroy(&s);
+    FF_TRY(st);
+    FF_TRY(create_eval(t, y->s, true, &y->e));
+    return ff_grad_create(y->e, FF_GRAD_PARAMS, &y->g);
+}
+
+static ff_status run_slot(trainer *t, const batch *b, int64_t k, train_body *y)
+{
+    FF_TRY(open_body(t, b, k, y));
+    return train_sample(t, y, 1.0 / (double)b->slots);
+}
+
+static ff_status run_alone(trainer *t, const batch *b, int64_t k)
+{
+    train_body y = {NULL, NULL, NULL};
+    ff_status st = run_slot(t, b, k, &y);
+    train_body_clear(&y);
     return st;
 }
 
-/* Slot k as member `who` of a join, in a thread of its own. */
-static ff_status run_member(const trainer *t, const batch *b, int64_t k, ff_join *join, int who)
+/* Slot k by the lane of this thread, in the sample's kept place if it has one. */
+static ff_status run_on_lane(trainer *mine, const batch *b, int64_t k)
 {
-    trainer mine = *t;
-    mine.group = ff_comm_self();
-    mine.backend = mine.adjoint = ff_join_member(join, who);
-    ff_status st = run_slot(&mine, b, k);
-    ff_join_leave(join, who);
+    const ff_sample_opts *o = &mine->o->sample;
+    const ff_train_data *d = &mine->o->train;
+    bool fixed = d->file == NULL || (o->faces == 0 && o->targets == 0 && !o->inside);
+    int64_t place = b->id[k] + (b->fine ? d->n : 0);
+    train_body *y = fixed ? train_keep_take(mine->keep, place) : NULL;
+    if (y == NULL) return run_alone(mine, b, k);
+    ff_status st = run_slot(mine, b, k, y);
+    if (st != FF_OK) train_body_clear(y);
+    train_keep_give(mine->keep, place, mine->backend->device_peak(mine->backend->impl));
     return st;
 }
 
-/* n slots, every n_groups-th from k on, at once: a thread each, pairs of all in one launch. */
-static ff_status run_members(const trainer *t, const batch *b, int64_t k, int n)
+static ff_status run_lanes(const trainer *t, const batch *b)
 {
-    ff_join *join = NULL;
     ff_status st = FF_OK;
-    bool too_few = false;
-    FF_TRY(ff_join_create(t->o->adjoint, n, &join));
-#pragma omp parallel num_threads(n)
+    int64_t slots = (b->slots - t->my_group + t->n_groups - 1) / t->n_groups;
+    int n = slots < t->n_lanes ? (int)slots : t->n_lanes, inner = n > 0 ? omp_get_max_threads() / n : 1;
+    omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(n > 0 ? n : 1)
     {
-        if (omp_get_num_threads() == n) {
-            int who = omp_get_thread_num();
-            ff_status mine = run_member(t, b, k + who * t->n_groups, join, who);
-            if (mine != FF_OK) {
+        omp_set_num_threads(inner); /* few samples: several threads work at each */
+        trainer mine = *t;
+        mine.group = ff_comm_self();
+        mine.backend = mine.adjoint = t->lane[omp_get_thread_num()];
+        ff_status my_st = FF_OK;
+#pragma omp for schedule(dynamic, 1) nowait
+        for (int64_t k = t->my_group; k < b->slots; k += t->n_groups)
+            if (my_st == FF_OK) my_st = run_on_lane(&mine, b, k);
+        if (my_st != FF_OK) {
 #pragma omp atomic write
-                st = mine;
-            }
-        } else {
-#pragma omp atomic write
-            too_few = true;
+            st = my_st;
         }
     }
-    ff_join_destroy(&join);
-    for (int who = 0; who < n && too_few && st == FF_OK; who++) { /* one after the other */
-        FF_TRY(ff_join_create(t->o->adjoint, 1, &join));
-        st = run_member(t, b, k + who * t->n_groups, join, 0);
-        ff_join_destroy(&join);
-    }
     return st;
 }
 
-/* This group's slots: one after the other, or several at once where a rank has a sample and a backend to itself. */
+/* This group's slots: one after the other, or several at once where a rank has samples and lanes to itself. */
 static ff_status run_slots(trainer *t, const batch *b)
 {
-    enum { MEMBERS = 32 };
     ff_status st = FF_OK;
-    bool joins = t->group->size == 1 && t->adjoint != NULL;
-    for (int64_t k = t->my_group, n = 1; k < b->slots && st == FF_OK; k += n * t->n_groups) {
-        int64_t left = (b->slots - k + t->n_groups - 1) / t->n_groups;
-        n = joins ? (left < MEMBERS ? left : MEMBERS) : 1;
-        st = joins ? run_members(t, b, k, (int)n) : run_slot(t, b, k);
-    }
+    if (t->n_lanes > 0) return run_lanes(t, b);
+    for (int64_t k = t->my_group; k < b->slots && st == FF_OK; k += t->n_groups) st = run_alone(t, b, k);
     return st;
 }
 
@@ -307,6 +339,7 @@ static ff_status run_step(trainer *t)
            part[FF_LOSS_FIELDS_MAX];
     FF_TRY(run_batch(t));
     for (int i = 0; i < t->m->n_tensors; i++)
+#pragma omp parallel for schedule(static) if (t->m->tensor[i].n > 1024)
         for (int64_t k = 0; k < t->m->tensor[i].n; k++)
             t->grad[i][k] = (float)ff_sums_value(t->sums, t->at[i] + k);
     t->out->loss = 0;
@@ -348,7 +381,8 @@ static ff_status validate_sample(trainer *t, int64_t id)
     int n_fields = t->m->config->outputs.n;
     for (int f = 0; f < n_fields; f++) relative.scale[f] = 1;
     FF_GO(get_sample(t, &t->o->valid, id, t->o->valid.splits, (uint64_t)1 << 40 ^ (uint64_t)id, true, &s));
-    FF_GO(evaluate(t, s, false, &e, &rows));
+    FF_GO(create_eval(t, s, false, &e));
+    FF_GO(evaluate(t, s, e, &rows));
     FF_GO(ff_loss_run(t->group, &t->m->config->outputs, t->m->config->dim, s->n, rows, s->truth, s->weight,
                       &relative, part, NULL));
     for (int f = 0; f < n_fields && t->group->rank == 0; f++) {

@@ -19,6 +19,7 @@ typedef struct ff_train_data {
     int64_t first;      /* number of the first body */
     int splits;         /* bodies of 20 x 4^splits faces */
     int64_t fine_every; /* every so many steps an eighth of the bodies with 4 times the faces; 0: never */
+    int64_t n_fine;     /* so many bodies have that mesh; 0: all */
 } ff_train_data;
 
 typedef struct ff_train_opts {
@@ -26,6 +27,8 @@ typedef struct ff_train_opts {
     int64_t steps, batch, seed;
     int64_t validate_every, save_every, log_every; /* steps; 0: only at the end (log: never) */
     int ranks_per_sample;                          /* 0: all */
+    int64_t
+        keep_bytes; /* with lanes: memory up to which samples' pair lists stay for the next pass; 0: none */
     bool f64;
     const ff_pair_backend *backend; /* NULL: the CPU */
     const ff_pair_backend *adjoint; /* pair adjoints (ff_eval_opts); NULL: the CPU */
