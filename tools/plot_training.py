@@ -46,25 +46,28 @@ def main():
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
+    logs = [(path, *read(path)) for path in a.log]
+    two = any(len(checks) > 1 for _, _, checks in logs)  # one validation makes no curve
+    fig, axes = plt.subplots(1, 1 + two, figsize=(11 if two else 7, 4), squeeze=False)
+    left, right = axes[0, 0], axes[0, 1] if two else None
     rate = left.twinx()
-    for path in a.log:
-        steps, checks = read(path)
+    for path, steps, checks in logs:
         name = os.path.splitext(os.path.basename(path))[0] + " " if len(a.log) > 1 else ""
         x = [r["step"] for r in steps]
         width = a.smooth or max(1, len(x) // 100)
         for part in steps[0]["parts"]:
             left.plot(x, smooth([r["parts"][part] or float("nan") for r in steps], width), label=name + part)
         rate.plot(x, [r["lr"] for r in steps], color="0.7", lw=0.8)
-        for part in checks[0]["validation"] if checks else ():
+        for part in checks[0]["validation"] if two and checks else ():
             right.plot([r["step"] for r in checks], [100 * r["validation"][part] for r in checks], "o-", ms=3, label=name + part)
     left.set(xlabel="step", ylabel=f"loss (running mean of {width})", yscale="log")
     rate.set_ylabel("learning rate", color="0.5")
-    right.set(xlabel="step", ylabel="validation: relative L2 error, %", yscale="log")
-    for axes in (left, right):
-        axes.grid(True, which="both", lw=0.3)
-        if axes.lines:
-            axes.legend(fontsize=8)
+    if two:
+        right.set(xlabel="step", ylabel="validation: relative L2 error, %", yscale="log")
+    for ax in axes[0]:
+        ax.grid(True, which="both", lw=0.3)
+        if ax.lines:
+            ax.legend(fontsize=8)
     fig.tight_layout()
     fig.savefig(a.out, dpi=120)
     print(f"wrote {a.out}")
