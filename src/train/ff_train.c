@@ -292,11 +292,12 @@ static ff_status run_lanes(const trainer *t, const batch *b)
 {
     ff_status st = FF_OK;
     int64_t slots = (b->slots - t->my_group + t->n_groups - 1) / t->n_groups;
-    int n = slots < t->n_lanes ? (int)slots : t->n_lanes, inner = n > 0 ? omp_get_max_threads() / n : 1;
+    int n = slots < t->n_lanes ? (int)slots : t->n_lanes, inner = n > 0 ? omp_get_max_threads() / n : 1,
+        levels = omp_get_max_active_levels();
     omp_set_max_active_levels(2);
 #pragma omp parallel num_threads(n > 0 ? n : 1)
     {
-        omp_set_num_threads(inner); /* few samples: several threads work at each */
+        omp_set_num_threads(inner > 0 ? inner : 1); /* few samples: several threads work at each */
         trainer mine = *t;
         mine.group = ff_comm_self();
         mine.backend = mine.adjoint = t->lane[omp_get_thread_num()];
@@ -309,6 +310,7 @@ static ff_status run_lanes(const trainer *t, const batch *b)
             st = my_st;
         }
     }
+    omp_set_max_active_levels(levels);
     return st;
 }
 
