@@ -229,53 +229,6 @@ static constexpr int bwd_blocks(bool full)
     return full ? 3 : 4;
 }
 
-/* What a warp knows of its edges; id, node, scale: of edge number lane. */
-template <typename T> struct bwd_item {
-    int id, node, lane;
-    unsigned fresh, takes;
-    T scale;
-};
-
-template <typename T, int LANES>
-static __device__ __forceinline__ bwd_item<T> bwd_begin(const scatter_job<T> &j, int64_t first, int n, bool gated,
-                                                        int lane)
-{
-    /* Lanes beyond the last edge repeat it, and write its gradients again. */
-    const int2 visit = j.visit[first + (lane < n ? lane : n - 1)];
-    bwd_item<T> x;
-    x.id = visit.x, x.node = visit.y, x.lane = lane;
-    const int before = __shfl_up_sync(~0u, x.node, 1);
-    x.fresh = __ballot_sync(~0u, lane > 0 && x.node != before);
-    /* Bit k, k a multiple of the edges at once: these need a node that their lanes do not have. */
-    x.takes = LANES == 32 ? x.fresh | 1 : x.fresh | x.fresh >> 1 | (x.fresh & 0xaaaaaaaa) << 1 | 1;
-    const T deg = j.deg != NULL ? j.deg[x.node] : 1;
-    x.scale = gated ? deg * j.gate[x.id] : deg;
-    return x;
-}
-
-/* Edges i0 .. i0 + AT_ONCE - 1 of the item, at `edges` in the ring. */
-template <typename T, int LANES, int WORD, bool FULL, bool PLAIN, int A, int B>
-static __device__ __forceinline__ void bwd_edges(const scatter_job<T> &j, const bwd_item<T> &x, bwd_slot<T> &slot,
-                                                 bwd_node<T, bwd_shape<T, LANES, FULL, A, B>::N> &G, int i0, int tile,
-                                                 const T *edges, T *sums)
-{
-    typedef bwd_shape<T, LANES, FULL, A, B> shape;
-    const int c0 = tile * shape::WIDE, c = c0 + x.lane % LANES * shape::V, row = x.lane % 16;
-    const int i = i0 + x.lane / LANES, e = __shfl_sync(~0u, x.id, i);
-    const T s = FULL ? __shfl_sync(~0u, x.scale, i) : 1;
-    if (x.takes >> i0 & 1)
-        bwd_take<T, LANES, WORD, FULL, A, B>(j, slot, G, i0, x.node, x.scale, x.fresh, c0, x.lane);
-    const T *edge = edges + x.lane / LANES * shape::stage::size;
-    const T sum = bwd_sum<T, LANES, FULL, A, B>(j, G.row, edge, x.lane);
-    bwd_channels<T, LANES, WORD, FULL, A, B>(j, G.chan, edge, e, s, c, j.n_chan - c);
-    if (!FULL && j.n_tile == 1) { /* the sums are the couplings' gradients */
-        if (row < shape::N && x.lane < 16 * shape::AT_ONCE && j.dz != NULL)
-            *strided(j.dz + A * A - 1 + row, e, j.n_rows * (int)sizeof(T)) = sum;
-    } else if (!PLAIN && x.lane < 16 * shape::AT_ONCE) {
-        sums[i * shape::P + row] = tile > 0 ? sums[i * shape::P + row] + sum : sum;
-    }
-}
-
 /* The job as the compiler may see it. PLAIN: one tile of exactly WIDE channels and all of the degrees, nothing between an
  * edge's features, both gradients wanted, no scale; strides are then constants. */
 template <typename T, int LANES, bool FULL, bool PLAIN, int A, int B>
@@ -291,61 +244,79 @@ static __device__ __forceinline__ scatter_job<T> bwd_known(const scatter_job<T> 
     return j;
 }
 
-template <typename T, int LANES, int WORD, bool FULL, bool PLAIN, int A, int B>
-static __global__ void __launch_bounds__(SCATTER_BLOCK, bwd_blocks(FULL)) scatter_bwd(const scatter_job<T> job)
-{
-    typedef bwd_shape<T, LANES, FULL, A, B> shape;
-    typedef typename shape::stage stage;
-    constexpr int EDGES = shape::EDGES, STAGES = shape::STAGES, WIDE = shape::WIDE;
-    __shared__ __align__(16) T rings[SCATTER_WARPS][STAGES][EDGES * stage::size];
-    __shared__ __align__(16) T slots[SCATTER_WARPS][shape::N * stage::line];
-    __shared__ T all_sums[PLAIN ? 1 : SCATTER_WARPS][SCATTER_BATCH * shape::P];
-    __shared__ uint64_t bars[SCATTER_WARPS];
-    static_assert(sizeof rings + sizeof slots + sizeof all_sums + sizeof bars <= 48 * 1024, "static shared memory");
-    const scatter_job<T> j = bwd_known<T, LANES, FULL, PLAIN, A, B>(job);
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const int64_t first = ((int64_t)blockIdx.x * SCATTER_WARPS + warp) * SCATTER_BATCH;
-    if (first >= j.n_edges) return;
-    const int n = j.n_edges - first < SCATTER_BATCH ? (int)(j.n_edges - first) : SCATTER_BATCH;
-    const bwd_item<T> x = bwd_begin<T, LANES>(j, first, n, FULL && j.gate != NULL, lane);
-    T(&ring)[STAGES][EDGES * stage::size] = rings[warp];
-    T *sums = all_sums[PLAIN ? 0 : warp];
-    bwd_slot<T> slot = {slots[warp], &bars[warp], -1, 0, false};
-    if (lane == 0) bar_init(slot.bar);
-    for (int tile = 0; tile < j.n_tile; tile++) {
-        const int c0 = tile * WIDE;
-        __syncwarp();
-        if (c0 + WIDE > j.n_chan) {
-            for (int k = lane; k < STAGES * EDGES * stage::size; k += 32) (&ring[0][0])[k] = 0;
-            for (int k = lane; k < shape::N * stage::line; k += 32) slot.place[k] = 0;
-            __syncwarp();
-        }
-        bwd_fetch<T, LANES, WORD, FULL, A, B>(j, slot, __shfl_sync(~0u, x.node, 0), c0, lane);
-#pragma unroll
-        for (int k = 0; k < STAGES - 1; k++)
-            stage_edges<T, FULL, A, B, WIDE, EDGES, WORD, shape::UNIT>(j, x.id, k * EDGES, SCATTER_BATCH, c0, lane,
-                                                                       ring[k]);
-        bwd_node<T, shape::N> G;
-        for (int i0 = 0, k = 0; i0 < SCATTER_BATCH; i0 += EDGES, k = k + 1 < STAGES ? k + 1 : 0) {
-            copies_wait<STAGES - 2>();
-            stage_edges<T, FULL, A, B, WIDE, EDGES, WORD, shape::UNIT>(
-                j, x.id, i0 + (STAGES - 1) * EDGES, SCATTER_BATCH, c0, lane, ring[k > 0 ? k - 1 : STAGES - 1]);
-#pragma unroll
-            for (int u = 0; u < EDGES; u += shape::AT_ONCE)
-                bwd_edges<T, LANES, WORD, FULL, PLAIN, A, B>(j, x, slot, G, i0 + u, tile,
-                                                             ring[k] + u * stage::size, sums);
-        }
-    }
-    __syncwarp();
-    if (FULL || j.n_tile > 1) bwd_finish<T, FULL, A, B>(j, n, x.id, x.node, x.scale, lane, sums);
-}
-
-/* What PLAIN promises. */
 template <typename T, int LANES> static bool bwd_plain(const scatter_job<T> *j)
 {
     const int wide = LANES * 8 / (int)sizeof(T);
     return j->n_chan == wide && j->f_deg == j->row && j->f_edge == j->lmax * j->row && j->dz != NULL && j->df != NULL &&
            j->deg == NULL;
+}
+
+template <typename T, int LANES, int WORD, bool FULL, bool PLAIN, int A, int B>
+static __global__ void __launch_bounds__(SCATTER_BLOCK, bwd_blocks(FULL)) scatter_bwd(const scatter_job<T> job)
+{
+    typedef bwd_shape<T, LANES, FULL, A, B> shape;
+    typedef typename shape::stage stage;
+    constexpr int EDGES = shape::EDGES, STAGES = shape::STAGES, P = shape::P, AT_ONCE = shape::AT_ONCE;
+    __shared__ __align__(16) T ring[SCATTER_WARPS][STAGES][EDGES * stage::size];
+    __shared__ __align__(16) T slots[SCATTER_WARPS][shape::N * stage::line];
+    __shared__ T sums[PLAIN ? 1 : SCATTER_WARPS][SCATTER_BATCH * P];
+    __shared__ uint64_t bars[SCATTER_WARPS];
+    static_assert(sizeof ring + sizeof slots + sizeof sums + sizeof bars <= 48 * 1024, "static shared memory");
+    const scatter_job<T> j = bwd_known<T, LANES, FULL, PLAIN, A, B>(job);
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, sub = lane / LANES;
+    const int64_t first = ((int64_t)blockIdx.x * SCATTER_WARPS + warp) * SCATTER_BATCH;
+    if (first >= j.n_edges) return;
+    /* Lanes beyond the last edge repeat it, and write its gradients again. */
+    const int n = j.n_edges - first < SCATTER_BATCH ? (int)(j.n_edges - first) : SCATTER_BATCH;
+    const int2 visit = j.visit[first + (lane < n ? lane : n - 1)];
+    const int id = visit.x, node = visit.y, before = __shfl_up_sync(~0u, node, 1);
+    const unsigned fresh = __ballot_sync(~0u, lane > 0 && node != before);
+    /* Bit k: edges k .. k + AT_ONCE - 1, k a multiple of it, need a node that their lanes do not have. */
+    const unsigned takes = AT_ONCE == 1 ? fresh | 1 : fresh | fresh >> 1 | (fresh & 0xaaaaaaaa) << 1 | 1;
+    const T deg = j.deg != NULL ? j.deg[node] : 1;
+    const T scale = FULL && j.gate != NULL ? deg * j.gate[id] : deg;
+    const bool at_once = !FULL && j.n_tile == 1; /* sums are the gradients of couplings */
+    bwd_slot<T> slot = {slots[warp], &bars[warp], -1, 0, false};
+    if (lane == 0) bar_init(slot.bar);
+    for (int tile = 0; tile < j.n_tile; tile++) {
+        const int c0 = tile * shape::WIDE, c = c0 + lane % LANES * shape::V;
+        __syncwarp();
+        if (c0 + shape::WIDE > j.n_chan) {
+            for (int k = lane; k < STAGES * EDGES * stage::size; k += 32) (&ring[warp][0][0])[k] = 0;
+            for (int k = lane; k < shape::N * stage::line; k += 32) slot.place[k] = 0;
+            __syncwarp();
+        }
+        bwd_fetch<T, LANES, WORD, FULL, A, B>(j, slot, __shfl_sync(~0u, node, 0), c0, lane);
+#pragma unroll
+        for (int k = 0; k < STAGES - 1; k++)
+            stage_edges<T, FULL, A, B, shape::WIDE, EDGES, WORD, shape::UNIT>(j, id, k * EDGES, SCATTER_BATCH, c0,
+                                                                                   lane, ring[warp][k]);
+        bwd_node<T, shape::N> G;
+        for (int i0 = 0, k = 0; i0 < SCATTER_BATCH; i0 += EDGES, k = k + 1 < STAGES ? k + 1 : 0) {
+            copies_wait<STAGES - 2>();
+            stage_edges<T, FULL, A, B, shape::WIDE, EDGES, WORD, shape::UNIT>(
+                j, id, i0 + (STAGES - 1) * EDGES, SCATTER_BATCH, c0, lane,
+                ring[warp][k > 0 ? k - 1 : STAGES - 1]);
+#pragma unroll
+            for (int u = 0; u < EDGES; u += AT_ONCE) {
+                const int i = i0 + u + sub, e = __shfl_sync(~0u, id, i), row = lane % 16;
+                const T s = FULL ? __shfl_sync(~0u, scale, i) : 1;
+                if (takes >> (i0 + u) & 1)
+                    bwd_take<T, LANES, WORD, FULL, A, B>(j, slot, G, i0 + u, node, scale, fresh, c0, lane);
+                const T *edge = ring[warp][k] + (u + sub) * stage::size;
+                const T sum = bwd_sum<T, LANES, FULL, A, B>(j, G.row, edge, lane);
+                bwd_channels<T, LANES, WORD, FULL, A, B>(j, G.chan, edge, e, s, c, j.n_chan - c);
+                if (at_once) {
+                    if (row < shape::N && lane < 16 * AT_ONCE && j.dz != NULL)
+                        *strided(j.dz + A * A - 1 + row, e, j.n_rows * (int)sizeof(T)) = sum;
+                } else if (!PLAIN && lane < 16 * AT_ONCE) {
+                    sums[warp][i * P + row] = tile > 0 ? sums[warp][i * P + row] + sum : sum;
+                }
+            }
+        }
+    }
+    __syncwarp();
+    if (!at_once && !PLAIN) bwd_finish<T, FULL, A, B>(j, n, id, node, scale, lane, sums[PLAIN ? 0 : warp]);
 }
 
 template <typename T, int LANES, int WORD, bool FULL, int A, int B>

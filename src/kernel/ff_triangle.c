@@ -56,7 +56,8 @@ bool ff_triangle_mean(const double corner[9], const double x[3], bool grad, doub
     if (!(twice > 1e-14 * (dot(u, u) + dot(w, w)))) return false;
     for (int d = 0; d < 3; d++) n[d] /= twice;
     double h = -dot(n, v[0]);
-    if (fabs(h) < IN_PLANE * sqrt(twice)) h = 0; /* what rounding leaves of a point of the plane knows no side */
+    if (fabs(h) < IN_PLANE * sqrt(twice))
+        h = 0; /* what rounding leaves of a point of the plane knows no side */
     for (int k = 0; k < 3; k++) add_edge(v[k], v[(k + 1) % 3], n, h, &integral, &angle, flat);
     out[0] = 2 * integral / twice;
     const double side = h > 0 ? 1 : h < 0 ? -1 : 0;

@@ -17,8 +17,9 @@ ff_status ff_sum_check_triangles(const ff_sum_opts *o)
     if (!(o->exact_within >= 0 && isfinite(o->exact_within)))
         return ff_fail(FF_E_ARG, "sum: exact_within = %g, expected >= 0", o->exact_within);
     if (o->exact_within > 0 && (o->kernel != FF_SUM_INV_R || o->dipole || o->dim != 3))
-        return ff_fail(FF_E_UNSUPPORTED,
-                       "sum: exact_within: integrals over triangles are there for charges with 1/R in 3 dimensions");
+        return ff_fail(
+            FF_E_UNSUPPORTED,
+            "sum: exact_within: integrals over triangles are there for charges with 1/R in 3 dimensions");
     return FF_OK;
 }
 
@@ -65,7 +66,8 @@ ff_status ff_sum_place_triangles(ff_sum *s, const double *corners)
         FF_GO(ff_let_push_begin(let, 0, NULL, CORNERS * sizeof *home, side->corner, &t));
         FF_GO(ff_let_push_end(&t));
     }
-    for (int64_t i = 0; i < n_held; i++) side->reach2[i] = reach2_of(side->corner + CORNERS * i, s->o.exact_within);
+    for (int64_t i = 0; i < n_held; i++)
+        side->reach2[i] = reach2_of(side->corner + CORNERS * i, s->o.exact_within);
 done:
     ff_free(home);
     return st;
@@ -110,8 +112,8 @@ static void pair(const sum_job *j, int64_t a, int64_t b, double *u)
     const double d[3] = {x[0] - y[0], x[1] - y[1], x[2] - y[2]};
     const bool derivative = j->spec.grad || (j->spec.in & DIPOLE) != 0;
     double v[4];
-    const bool exact = j->back ? exact_pair(j->to, a, y, d, derivative, v)
-                               : exact_pair(j->from, b, x, d, derivative, v);
+    const bool exact =
+        j->back ? exact_pair(j->to, a, y, d, derivative, v) : exact_pair(j->from, b, x, d, derivative, v);
     for (int k = 0; k < j->n_dens; k++) {
         if (exact)
             add_exact(&j->spec, j->back, v, q + k * j->n_in, u + k * j->n_out);

@@ -80,7 +80,7 @@ static void place(const double bary[2], double height, double x[3])
 
 /* Above, below and in the plane; inside, outside, beside an edge, on an edge's line, at a corner. */
 static const double places[][2] = {{0.3, 0.3}, {0.41, 0.23}, {0.9, 0.9}, {-0.2, 0.5}, {0.5, 0},
-                                   {1.7, 0},   {0, 0},             {3, -2},    {0.5, 0.5}};
+                                   {1.7, 0},   {0, 0},       {3, -2},    {0.5, 0.5}};
 static const double heights[] = {0, 1e-3, -0.05, 0.4, 3};
 
 static void mean_is_the_quadrature(void **state)
@@ -98,7 +98,8 @@ static void mean_is_the_quadrature(void **state)
             const double want = adaptive(corner, x, 1e-10, 0) / area, e = fabs(out[0] - want) / want;
             /* a singular point: the last quarters, 2^-14 wide, and roundings of its own place */
             const double tol = fabs(heights[h]) < 1e-2 ? 1e-4 : 1e-8;
-            if (!(e <= tol)) print_message("place %zu, height %g: %.12g, expected %.12g\n", p, heights[h], out[0], want);
+            if (!(e <= tol))
+                print_message("place %zu, height %g: %.12g, expected %.12g\n", p, heights[h], out[0], want);
             assert_true(e <= tol);
             worst = fmax(worst, e / tol);
         }
@@ -127,7 +128,8 @@ static void gradient_is_the_difference(void **state)
                 /* step^2 over the height cubed, or across the plane's kink the mean of both sides to step */
                 const double tol = fabs(heights[h]) < 1e-2 ? 1e-2 : 1e-6;
                 if (!(fabs(out[1 + d] - want) <= tol * (1 + fabs(want))))
-                    print_message("place %zu, height %g, %d: %g, expected %g\n", p, heights[h], d, out[1 + d], want);
+                    print_message("place %zu, height %g, %d: %g, expected %g\n", p, heights[h], d, out[1 + d],
+                                  want);
                 assert_true(fabs(out[1 + d] - want) <= tol * (1 + fabs(want)));
             }
         }
@@ -138,8 +140,8 @@ static void gradient_is_the_difference(void **state)
 
 /* ---- sums ---- */
 
-static double y[3 * N], c[9 * N], xt[3 * N_T], q[N], value[N], gradient[3 * N], cot[N], cot_g[3 * N], dq[N], dy[3 * N],
-    dx[3 * N_T];
+static double y[3 * N], c[9 * N], xt[3 * N_T], q[N], value[N], gradient[3 * N], cot[N], cot_g[3 * N], dq[N],
+    dy[3 * N], dx[3 * N_T];
 
 /* Triangles of a size of 0.05 to 0.1 about points of a sphere, so that many overlap. */
 static ff_sum_opts triangles(void)
@@ -194,7 +196,8 @@ static void sums_are_those_of_all_pairs(void **state)
                 double most = 0, r2 = 0, v[4];
                 for (int k = 0; k < 3; k++) {
                     double e2 = 0;
-                    for (int d = 0; d < 3; d++) e2 += pow(c[9 * j + 3 * k + d] - c[9 * j + (3 * k + 3 + d) % 9], 2);
+                    for (int d = 0; d < 3; d++)
+                        e2 += pow(c[9 * j + 3 * k + d] - c[9 * j + (3 * k + 3 + d) % 9], 2);
                     most = fmax(most, e2);
                 }
                 for (int d = 0; d < 3; d++) r2 += pow(x[d] - y[3 * j + d], 2);
@@ -226,7 +229,8 @@ static void adjoint_is_the_transpose(void **state)
         assert_int_equal(ff_sum_adjoint(s, cot, cot_g, dq), FF_OK);
         ff_sum_destroy(&s);
         for (int i = 0; i < n_t; i++) left += cot[i] * value[i], size += fabs(cot[i] * value[i]);
-        for (int i = 0; i < 3 * n_t; i++) left += cot_g[i] * gradient[i], size += fabs(cot_g[i] * gradient[i]);
+        for (int i = 0; i < 3 * n_t; i++)
+            left += cot_g[i] * gradient[i], size += fabs(cot_g[i] * gradient[i]);
         for (int j = 0; j < N; j++) right += dq[j] * q[j];
         assert_true(fabs(left - right) <= 1e-11 * size); /* roundings of 2e6 terms */
     }
@@ -270,8 +274,10 @@ static void positions_against_differences(void **state)
         const double got[2] = {dx[d], dy[3 * 7 + d]};
         for (int a = 0; a < 2; a++) {
             const double want = (l[a][0] - l[a][1]) / (2 * step);
-            if (!(fabs(got[a] - want) <= 1e-4 * (1 + fabs(want)))) print_message("%d, %d: %g, expected %g\n", a, d, got[a], want);
-            assert_true(fabs(got[a] - want) <= 1e-4 * (1 + fabs(want))); /* step^2 f''' and roundings / step */
+            if (!(fabs(got[a] - want) <= 1e-4 * (1 + fabs(want))))
+                print_message("%d, %d: %g, expected %g\n", a, d, got[a], want);
+            assert_true(fabs(got[a] - want) <=
+                        1e-4 * (1 + fabs(want))); /* step^2 f''' and roundings / step */
         }
     }
 }
@@ -299,8 +305,8 @@ static void bad_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mean_is_the_quadrature),      cmocka_unit_test(gradient_is_the_difference),
-        cmocka_unit_test(sums_are_those_of_all_pairs), cmocka_unit_test(adjoint_is_the_transpose),
+        cmocka_unit_test(mean_is_the_quadrature),        cmocka_unit_test(gradient_is_the_difference),
+        cmocka_unit_test(sums_are_those_of_all_pairs),   cmocka_unit_test(adjoint_is_the_transpose),
         cmocka_unit_test(positions_against_differences), cmocka_unit_test(bad_options),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
