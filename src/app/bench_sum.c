@@ -90,6 +90,7 @@ static ff_status run(sum_verb *m)
     timed t, best = {HUGE_VAL, HUGE_VAL};
     ff_sum_info info;
     ff_sum_error e, g = {0, 0, 0, 0};
+    double imbalance;
     ff_status st = sum_options(m->app, &m->o);
     if (st == FF_OK) st = sum_gpu_wanted(m->app, &gpu);
     if (st == FF_OK) st = make(m);
@@ -101,6 +102,7 @@ static ff_status run(sum_verb *m)
     }
     FF_TRY(ff_sum_check(m->s, m->density, m->value, m->gradient, 100, &e, m->gradient != NULL ? &g : NULL));
     ff_sum_get_info(m->s, &info);
+    FF_TRY(ff_sum_imbalance(m->s, &imbalance));
     ff_info(
         "bench sum, %s, %lld points, kernel %s, %s (%s), %d ranks x %d threads: theta %g, order %d, leaf %d",
         ff_config_has(c, "sum.generate") ? ff_config_string(c, "sum.generate") : "uniform",
@@ -108,9 +110,12 @@ static ff_status run(sum_verb *m)
         m->app->comm->size, omp_get_max_threads(), info.theta, info.order, info.leaf_size);
     ff_info("  sort, trees, plan %.3f s, sums %.3f s; %.4g direct pairs, %.4g far pairs of nodes",
             best.create_s, best.apply_s, (double)info.direct_pairs, (double)info.far_pairs);
+    if (m->app->comm->size > 1)
+        ff_info("  largest work of a rank %.3f of the mean of all, by counts of pairs", imbalance);
     ff_info("  relative error p99 %.2e, max %.2e; gradient p99 %.2e, max %.2e", e.p99, e.max, g.p99, g.max);
     ff_json_double(j, "create_s", best.create_s);
     ff_json_double(j, "apply_s", best.apply_s);
+    ff_json_double(j, "imbalance", imbalance);
     ff_json_double(j, "p99", e.p99);
     ff_json_double(j, "max", e.max);
     ff_json_double(j, "gradient_p99", g.p99);

@@ -156,7 +156,7 @@ static ff_status make_cloud(ff_sum *s, int k, const double *x, int64_t n, double
         }
     FF_GO(ff_sum_codes(s->comm, narrow, n, dim, s->o.leaf_size, code));
     FF_GO(ff_cloud_create_coded(s->comm, narrow, code, n, dim, s->o.leaf_size, &s->side[k].cloud));
-    FF_GO(ff_sum_order_points(s->side[k].cloud));
+    FF_GO(ff_sum_order_points(s->side[k].cloud, s->side[k].wanted));
 done:
     ff_free(narrow);
     ff_free(code);
@@ -231,33 +231,65 @@ static ff_status make_plans(ff_sum *s)
  * errors met are 1e-3 of it and less. Not with an adjoint, which is the transpose to rounding. */
 static const double QUICK_BOUND = 1e-4;
 
-static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
+/* Order, trees and lists of both sides. first: theta is still to be fitted to the points. Collective */
+static ff_status make_geometry(ff_sum *s, const double *x[2], const int64_t n[2], bool first)
 {
-    static const char *const what[2] = {"sources", "targets"};
     ff_status st = FF_OK;
     double *home[2] = {NULL, NULL};
-    for (int k = 0; k < s->n_side; k++) FF_GO(check_points(s->comm, what[k], x[k], n[k], s->o.dim));
-    FF_GO(ff_sum_choose(&s->o));
-    FF_GO(check_numbers(&s->o));
-    ff_sum_basis_init(&s->basis, ff_sum_harmonic(&s->o) ? 0 : s->o.order);
-    s->n_proxy = s->basis.n1 * s->basis.n1 * (s->o.dim == 3 ? s->basis.n1 : 1);
-    if (ff_sum_harmonic(&s->o)) {
-        FF_GO(ff_agree(s->comm, ff_harm_create(s->o.order, &s->harm)));
-        s->n_proxy = s->harm->n;
-    }
-    FF_GO(find_centre(s, x, n));
     for (int k = 0; k < s->n_side; k++) FF_GO(make_cloud(s, k, x[k], n[k], &home[k]));
-    FF_GO(ff_sum_adapt(s));
-    if (s->harm != NULL) s->quick = !s->o.adjoint && pow(0.5 * s->o.theta, s->o.order + 1) > QUICK_BOUND;
+    if (first) FF_GO(ff_sum_adapt(s));
     FF_GO(make_lets(s));
     for (int k = 0; k < s->n_side; k++) FF_GO(place_points(s, &s->side[k], home[k]));
     FF_GO(ff_sum_place_triangles(s, s->o.corners));
-    s->o.corners = NULL; /* the caller's */
     FF_GO(make_plans(s));
 done:
     ff_free(home[0]);
     ff_free(home[1]);
     return st;
+}
+
+/* All but the cuts wanted. */
+static void drop_geometry(ff_sum *s)
+{
+    ff_plan_destroy(&s->plan);
+    ff_plan_destroy(&s->plan_back);
+    for (int k = 0; k < s->n_side; k++) {
+        int64_t *const wanted = s->side[k].wanted;
+        ff_free(s->side[k].x);
+        ff_free(s->side[k].mid);
+        ff_free(s->side[k].half);
+        ff_free(s->side[k].radius);
+        ff_free(s->side[k].corner);
+        ff_free(s->side[k].reach2);
+        ff_let_destroy(&s->side[k].let);
+        ff_cloud_destroy(&s->side[k].cloud);
+        s->side[k] = (sum_side){.wanted = wanted};
+    }
+}
+
+static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
+{
+    static const char *const what[2] = {"sources", "targets"};
+    bool again;
+    for (int k = 0; k < s->n_side; k++) FF_TRY(check_points(s->comm, what[k], x[k], n[k], s->o.dim));
+    FF_TRY(ff_sum_choose(&s->o));
+    FF_TRY(check_numbers(&s->o));
+    ff_sum_basis_init(&s->basis, ff_sum_harmonic(&s->o) ? 0 : s->o.order);
+    s->n_proxy = s->basis.n1 * s->basis.n1 * (s->o.dim == 3 ? s->basis.n1 : 1);
+    if (ff_sum_harmonic(&s->o)) {
+        FF_TRY(ff_agree(s->comm, ff_harm_create(s->o.order, &s->harm)));
+        s->n_proxy = s->harm->n;
+    }
+    FF_TRY(find_centre(s, x, n));
+    FF_TRY(make_geometry(s, x, n, true));
+    if (s->harm != NULL) s->quick = !s->o.adjoint && pow(0.5 * s->o.theta, s->o.order + 1) > QUICK_BOUND;
+    FF_TRY(ff_sum_balance(s, &again));
+    if (again) {
+        drop_geometry(s);
+        FF_TRY(make_geometry(s, x, n, false));
+    }
+    s->o.corners = NULL; /* the caller's */
+    return FF_OK;
 }
 
 ff_status ff_sum_create_dist(ff_comm *comm, const double *targets, int64_t n_targets, const double *sources,
@@ -295,18 +327,8 @@ void ff_sum_destroy(ff_sum **sp)
     ff_sum *s = *sp;
     if (s == NULL) return;
     ff_harm_destroy(&s->harm);
-    ff_plan_destroy(&s->plan);
-    ff_plan_destroy(&s->plan_back);
-    for (int k = 0; k < s->n_side; k++) {
-        ff_free(s->side[k].x);
-        ff_free(s->side[k].mid);
-        ff_free(s->side[k].half);
-        ff_free(s->side[k].radius);
-        ff_free(s->side[k].corner);
-        ff_free(s->side[k].reach2);
-        ff_let_destroy(&s->side[k].let);
-        ff_cloud_destroy(&s->side[k].cloud);
-    }
+    drop_geometry(s);
+    for (int k = 0; k < s->n_side; k++) ff_free(s->side[k].wanted);
     ff_free(s);
     *sp = NULL;
 }

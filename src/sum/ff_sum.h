@@ -12,6 +12,9 @@ ff_status ff_sum_create_dist(ff_comm *comm, const double *targets, int64_t n_tar
 /* ff_sum_apply, ff_sum_adjoint, ff_sum_check and ff_sum_get_info are Collective for such a sum; counts of
  * ff_sum_get_info are those of all ranks. */
 
+/* The largest work of a rank (pairs and the like, estimated) over the mean of all. Collective */
+ff_status ff_sum_imbalance(const ff_sum *s, double *out);
+
 /* "1/r", "1/r^k", "log", "yukawa", "plummer", "dipole", "stokeslet"; FF_E_ARG lists them. Sets kernel and dipole. */
 ff_status ff_sum_kernel_find(const char *name, ff_sum_opts *opts);
 

@@ -36,6 +36,7 @@ void ff_sum_basis_at(const sum_basis *b, double t, double *l); /* l [n1] */
 typedef struct sum_side {
     ff_cloud *cloud;
     ff_let *let;
+    int64_t *wanted;    /* [size + 1] a cut by work, or NULL: by counts */
     double *x;          /* [n_held][3] */
     double *mid, *half; /* [n_nodes][3] box of the proxies; order 0: mid is the centroid */
     double *radius;     /* [n_nodes] half the box's diagonal; only with harmonics */
@@ -76,8 +77,10 @@ int ff_sum_group_levels(int64_t n, int leaf_size);
 int ff_sum_group_starts(int64_t n, int leaf_size, int64_t *start); /* [n_groups + 1]; n_groups */
 /* Group of each home point. Collective */
 ff_status ff_sum_codes(ff_comm *comm, const float *x, int64_t n, int dim, int leaf_size, uint64_t *code);
-/* Cuts between groups and orders points inside them. Collective */
-ff_status ff_sum_order_points(ff_cloud *c);
+/* Cuts between groups, near wanted [size + 1] or (NULL) by counts, and orders points inside them. Collective */
+ff_status ff_sum_order_points(ff_cloud *c, const int64_t *wanted);
+/* Work of ranks by the lists as they are; again: sides have better cuts to be made with (ff_sum_balance.c). Collective */
+ff_status ff_sum_balance(ff_sum *s, bool *again);
 
 /* Harmonics: what the criterion is to see of a tree, before anything is marked. Local */
 void ff_sum_middles(ff_tree *t);

@@ -174,14 +174,15 @@ static void cut_between_groups(const int64_t *start, int n_groups, int size, int
     }
 }
 
-ff_status ff_sum_order_points(ff_cloud *c)
+ff_status ff_sum_order_points(ff_cloud *c, const int64_t *wanted)
 {
     int64_t *from = NULL, *cut = NULL, start[(1 << FF_SUM_GROUP_LEVELS) + 1];
     const int n_groups = ff_sum_group_starts(c->n, c->leaf_size, start), size = c->comm->size;
     ff_status st = FF_OK;
     FF_GO(FF_NEW_ALL(c->comm, cut, size + 1));
     if (size > 1) {
-        for (int r = 0; r <= size; r++) cut[r] = (int64_t)((__int128)c->n * r / size);
+        for (int r = 0; r <= size; r++)
+            cut[r] = wanted != NULL ? wanted[r] : (int64_t)((__int128)c->n * r / size);
         cut_between_groups(start, n_groups, size, cut);
         FF_GO(ff_cloud_recut(c, cut));
     }

@@ -123,6 +123,36 @@ static void same_bits_on_any_number_of_ranks(void **state)
     ff_mt_verdict(t);
 }
 
+/* Half of the targets lie among the sources, the others far away: with equal counts one rank of two has all the work. The
+ * values are those of one process. */
+static void work_is_balanced(void **state)
+{
+    enum { N = 10000 };
+    ff_mt *t = *state;
+    ff_sum *s = NULL;
+    ff_sum_opts o = FF_SUM_OPTS_INIT;
+    double *x = numbers(12, 3 * N), *targets = numbers(13, 3 * N), *q = numbers(14, N), *u = numbers(15, N),
+           *v = numbers(16, N), imbalance = 0;
+    const int64_t first = home(N, t->rank, t->size), n = home(N, t->rank + 1, t->size) - first;
+    FF_EXPECT_OK(t, ff_generate("uniform", 5, 0, N, 3, x));
+    FF_EXPECT_OK(t, ff_generate("uniform", 6, 0, N, 3, targets));
+    for (int64_t i = 0; i < N / 2; i++) targets[3 * i] += 50;
+    FF_EXPECT_OK(t, ff_sum_create(targets, N, x, N, &o, &s));
+    FF_EXPECT_OK(t, ff_sum_apply(s, q, u, NULL));
+    ff_sum_destroy(&s);
+    FF_EXPECT_OK(t, ff_sum_create_dist(t->world, targets + 3 * first, n, x + 3 * first, n, &o, &s));
+    FF_EXPECT_OK(t, ff_sum_apply(s, q + first, v + first, NULL));
+    FF_EXPECT_OK(t, ff_sum_imbalance(s, &imbalance));
+    ff_sum_destroy(&s);
+    if (t->rank == 0) print_message("largest work of a rank %.3f of the mean\n", imbalance);
+    /* a group of targets is 1/64 of the work */
+    FF_EXPECT(t, imbalance >= 1 && imbalance <= 1 + t->size / 32.0, "imbalance %g", imbalance);
+    FF_EXPECT(t, memcmp(u + first, v + first, (size_t)n * sizeof *u) == 0, "values after a cut by work");
+    double *const owned[] = {x, targets, q, u, v};
+    for (int i = 0; i < 5; i++) free(owned[i]);
+    ff_mt_verdict(t);
+}
+
 /* A bad coordinate on one rank is every rank's failure, named by its number over all ranks. */
 static void a_bad_point_is_told_to_all(void **state)
 {
@@ -138,6 +168,6 @@ static void a_bad_point_is_told_to_all(void **state)
     ff_mt_verdict(t);
 }
 
-static const struct CMUnitTest tests[] = {FF_MT(same_bits_on_any_number_of_ranks),
+static const struct CMUnitTest tests[] = {FF_MT(same_bits_on_any_number_of_ranks), FF_MT(work_is_balanced),
                                           FF_MT(a_bad_point_is_told_to_all)};
 FF_MT_MAIN(tests)
