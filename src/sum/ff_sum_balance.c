@@ -67,7 +67,8 @@ static ff_status balance_side(ff_sum *s, sum_side *to, const sum_side *from, con
     FF_GO(FF_NEW_ALL(s->comm, cut, size + 1));
     st = ff_cut_by_work(group, n_groups, work, size, MOST_POINTS * (c->n / size + c->n / n_groups + 1), cut);
     FF_GO(ff_agree(s->comm, st));
-    const int64_t gain = largest(c->cut, size, start, n_groups, work) - largest(cut, size, start, n_groups, work);
+    const int64_t gain =
+        largest(c->cut, size, start, n_groups, work) - largest(cut, size, start, n_groups, work);
     if (gain > POINT_AGAIN * (c->n / size)) {
         *again = true;
         to->wanted = cut;
@@ -90,8 +91,8 @@ ff_status ff_sum_balance(ff_sum *s, bool *again)
 ff_status ff_sum_imbalance(const ff_sum *s, double *out)
 {
     const sum_side *to = &s->side[s->n_side - 1];
-    const int64_t mine = s->plan->counts.near_near + far_cost(s) * s->plan->counts.far_node_pairs +
-                         POINT * to->cloud->n_own;
+    const int64_t mine =
+        s->plan->counts.near_near + far_cost(s) * s->plan->counts.far_node_pairs + POINT * to->cloud->n_own;
     int64_t most = mine, sum = mine;
     FF_TRY(ff_comm_allreduce(s->comm, &most, 1, FF_MAX_I64));
     FF_TRY(ff_comm_allreduce(s->comm, &sum, 1, FF_SUM_I64));
