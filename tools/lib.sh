@@ -15,21 +15,27 @@ jobs=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # these bound nproc too
 configure() {
     local dir=$1
     shift
+    mkdir -p "$root/build"
     cmake -S "$root" -B "$root/$dir" -G Ninja "$@" >"$root/$dir.configure.log" 2>&1 || {
         cat "$root/$dir.configure.log" >&2
         die "configuring $dir failed"
     }
 }
 
-# build DIR [cmake options]: configure and compile everything in it.
-build() {
+# compile DIR [targets]: all of them, or these.
+compile() {
     local dir=$1
-    mkdir -p "$root/build"
-    configure "$@"
-    cmake --build "$root/$dir" -j "$jobs" >"$root/$dir.build.log" 2>&1 || {
+    shift
+    cmake --build "$root/$dir" -j "$jobs" ${@:+--target "$@"} >"$root/$dir.build.log" 2>&1 || {
         grep -v '^\[' "$root/$dir.build.log" | head -n 100 >&2
         die "building $dir failed; the whole log is $dir.build.log"
     }
+}
+
+# build DIR [cmake options]: configure and compile everything in it.
+build() {
+    configure "$@"
+    compile "$1"
 }
 
 # run_tests DIR [ctest options]
