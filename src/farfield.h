@@ -27,7 +27,8 @@ typedef enum ff_status {
     FF_E_COMM,        /* communication between ranks failed: exit 1 */
     FF_E_CHECK,       /* a verification found a difference above its tolerance: exit 1 */
     FF_E_STOPPED,     /* stopped early with a valid checkpoint: exit 3 */
-    FF_E_INTERNAL     /* a bug of ours: exit 1 */
+    FF_E_INTERNAL,    /* a bug of ours: exit 1 */
+    FF_E_ENDED        /* stopped early on request, with nothing to go on from: exit 1 */
 } ff_status;
 
 /* Text of the first failure of this process since ff_error_clear(); "" if there was none. Owned by the library.

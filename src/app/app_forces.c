@@ -198,6 +198,7 @@ ff_status app_forces_csv(const ff_app *app, const app_forces *o, const ff_force 
     ff_status st = FF_OK;
     const char *path = ff_config_string(app->config, "integrals.csv");
     if (path == NULL) return FF_OK;
+    if (strcmp(path, "-") == 0) path = "/dev/stdout";
     if (ff_comm_rank(app->comm) == 0) st = write_table(path, o, force, n_patches, name);
     FF_TRY(ff_agree(app->comm, st));
     ff_info("wrote %s", path);

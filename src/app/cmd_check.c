@@ -215,7 +215,7 @@ static ff_status check_file(ff_app *app, const char *path, int64_t *defects)
     ff_read_opts opts = ff_app_read_opts(app);
     const ff_config *c = app->config;
     const char *json = ff_config_string(c, "write.json");
-    bool print = json == NULL || strcmp(json, "-") != 0;
+    bool print = json == NULL || (strcmp(json, "-") != 0 && strcmp(json, "/dev/stdout") != 0);
     FF_TRY(ff_mesh_read(path, &opts, &m));
     FF_GO(snap(c, m, print));
     FF_GO(ff_mesh_measure(m, &s));

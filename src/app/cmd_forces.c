@@ -100,7 +100,7 @@ ff_status cmd_forces(ff_app *app)
 {
     forces f = {.app = app};
     if (ff_config_has(app->config, "integrals.csv"))
-        FF_TRY(ff_app_may_write(app, ff_config_string(app->config, "integrals.csv")));
+        FF_TRY(ff_app_may_write_text(app, ff_config_string(app->config, "integrals.csv")));
     ff_status st = run(&f);
     ff_mesh_destroy(&f.mesh);
     ff_free(f.x);

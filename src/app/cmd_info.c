@@ -2,6 +2,7 @@
 #include "ff_app.h"
 #include "ff_extract.h"
 #include "ff_h5.h"
+#include "ff_io.h"
 #include "ff_model.h"
 
 #include <string.h>
@@ -246,7 +247,7 @@ static bool is_hdf5(const char *path)
 {
     static const char magic[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
     char head[8] = "";
-    FILE *f = fopen(path, "rb");
+    FILE *f = ff_io_is_stream(path) ? NULL : fopen(path, "rb");
     if (f == NULL) return false; /* the mesh reader says what is wrong */
     size_t got = fread(head, 1, sizeof head, f);
     (void)fclose(f);

@@ -228,7 +228,7 @@ ff_status cmd_predict(ff_app *app)
         FF_TRY(
             ff_result_check_path(app->comm, ff_config_string(c, "output"), ff_config_bool(c, "write.force")));
         if (ff_config_has(c, "integrals.csv"))
-            FF_TRY(ff_app_may_write(app, ff_config_string(c, "integrals.csv")));
+            FF_TRY(ff_app_may_write_text(app, ff_config_string(c, "integrals.csv")));
     }
     ff_status st = predict_setup(&p);
     if (st == FF_OK) st = evaluate(&p);

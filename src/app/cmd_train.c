@@ -244,6 +244,14 @@ static ff_status check_backend(train *t)
     return FF_OK;
 }
 
+/* With checkpoints the log may be there: the training goes on, or was ended before its first one. */
+static ff_status check_log(const ff_app *app)
+{
+    const char *log = ff_config_string(app->config, "train.log");
+    if (ff_config_has(app->config, "train.checkpoints")) return ff_io_check_text_path(app->comm, log, true);
+    return ff_app_may_write_text(app, log);
+}
+
 static ff_status run(train *t)
 {
     float **averaged = NULL;
@@ -252,6 +260,7 @@ static ff_status run(train *t)
     if (ff_config_has(c, "output")) {
         FF_TRY(ff_app_may_write(t->app, ff_config_string(c, "output")));
     }
+    if (ff_config_has(c, "train.log")) FF_TRY(check_log(t->app));
     FF_TRY(check_backend(t));
     FF_TRY(get_model(t));
     step_options(t);

@@ -75,11 +75,11 @@ ff_status ff_app_read_text(ff_comm *comm, const char *path, int64_t max_bytes, c
     *text = NULL;
     *n = 0;
     if (ff_comm_rank(comm) == 0) {
-        f = fopen(path, "rb");
-        if (f == NULL)
-            st = ff_fail(FF_E_INPUT, "%s: cannot be read: %s", path, strerror(errno));
-        else if (fstat(fileno(f), &s) != 0 || !S_ISREG(s.st_mode))
+        if (stat(path, &s) == 0 &&
+            !S_ISREG(s.st_mode)) /* asked first: opening a pipe would wait for its writer */
             st = ff_fail(FF_E_INPUT, "%s: expected a regular file", path);
+        else if ((f = fopen(path, "rb")) == NULL || fstat(fileno(f), &s) != 0)
+            st = ff_fail(FF_E_INPUT, "%s: cannot be read: %s", path, strerror(errno));
         else if (s.st_size > max_bytes)
             st = ff_fail(FF_E_INPUT, "%s: %lld bytes, expected at most %lld", path, (long long)s.st_size,
                          (long long)max_bytes);
@@ -132,14 +132,16 @@ static ff_status read_options(ff_app *app, int n_args, char *const *args)
 static const char *json_path(const ff_app *app)
 {
     if (app->verb->text.bit == FF_VERB_INFO) return ff_config_bool(app->config, "info.json") ? "-" : NULL;
-    return ff_config_string(app->config, "write.json");
+    const char *path = ff_config_string(app->config, "write.json");
+    return path != NULL && strcmp(path, "/dev/stdout") == 0 ? "-" : path;
 }
 
 /* Each file a run writes has a name of its own. */
 static ff_status check_outputs(const ff_config *c)
 {
-    static const char *const key[] = {"output", "check.write_bad", "write.json"};
-    for (int i = 0; i < 3; i++)
+    static const char *const key[] = {"output", "check.write_bad", "write.json", "integrals.csv",
+                                      "train.log"};
+    for (int i = 0; i < 5; i++)
         for (int j = 0; j < i; j++) {
             const char *a = ff_config_string(c, key[i]), *b = ff_config_string(c, key[j]);
             if (a != NULL && b != NULL && strcmp(a, b) == 0)
@@ -158,7 +160,7 @@ static ff_status apply_common(const ff_app *app)
     if (json_path(app) != NULL) {
         /* JSON on standard output stands alone there. */
         if (strcmp(json_path(app), "-") == 0) ff_log_set_level(FF_LOG_WARN);
-        FF_TRY(ff_app_may_write(app, json_path(app)));
+        FF_TRY(ff_app_may_write_text(app, json_path(app)));
     }
     if (ff_config_int(c, "run.threads") > 0) omp_set_num_threads((int)ff_config_int(c, "run.threads"));
     ff_mem_set_budget((size_t)ff_config_int(c, "run.memory"));
@@ -269,21 +271,18 @@ ff_status ff_app_may_write(const ff_app *app, const char *path)
     return ff_io_check_path(app->comm, path, ff_config_bool(app->config, "write.force"));
 }
 
+ff_status ff_app_may_write_text(const ff_app *app, const char *path)
+{
+    if (strcmp(path, "-") == 0) return FF_OK;
+    return ff_io_check_text_path(app->comm, path, ff_config_bool(app->config, "write.force"));
+}
+
 ff_read_opts ff_app_read_opts(const ff_app *app)
 {
     ff_read_opts o = FF_READ_OPTS_INIT;
     o.scale = ff_config_double(app->config, "read.scale");
     o.step = ff_config_int(app->config, "read.step");
     return o;
-}
-
-ff_status ff_app_time_left(const ff_app *app)
-{
-    int64_t over = 0;
-    if (!ff_config_given(app->config, "run.max_hours")) return FF_OK;
-    over = ff_now_s() - app->t_start_s > 3600 * ff_config_double(app->config, "run.max_hours");
-    FF_TRY(ff_comm_bcast(app->comm, &over, sizeof over, 0));
-    return over ? ff_fail(FF_E_STOPPED, "run.max_hours is over") : FF_OK;
 }
 
 void ff_app_plan_options(const ff_app *app, double *theta, int *leaf_size, bool *expand_far)
@@ -303,6 +302,8 @@ static ff_status run_verb(ff_app *app)
         ff_config_given(app->config, "run.precision") || ff_config_given(app->config, "run.transport"))
         FF_TRY(ff_agree(app->comm, app_backend_create(app)));
     header(app);
+    if (app->verb->text.bit != FF_VERB_TRAIN && ff_config_given(app->config, "run.max_hours"))
+        ff_warn("run.max_hours: %s keeps nothing to go on from and runs to its end", app->verb->text.name);
     FF_TRY(ff_agree(app->comm, app->verb->run(app)));
     ff_phase_end();
     if (app->verb->figures) FF_TRY(ff_phase_print(app->comm));

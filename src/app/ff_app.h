@@ -60,6 +60,7 @@ int ff_app_main(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, ch
 /* FF_E_INPUT if path exists and --force was not given, FF_E_IO if its folder does not or cannot be written
  * to; call it before any long work. "-" is fine. Collective */
 ff_status ff_app_may_write(const ff_app *app, const char *path);
+ff_status ff_app_may_write_text(const ff_app *app, const char *path); /* pipes and devices too Collective */
 
 /* Whole file text on every rank (rank 0 reads). Owned by the caller; terminated; n bytes before the
  * terminator. Errors: FF_E_INPUT missing, a directory, larger than max_bytes. Collective */
@@ -67,9 +68,6 @@ ff_status ff_app_read_text(ff_comm *comm, const char *path, int64_t max_bytes, c
 
 /* scale and step of the deck. */
 ff_read_opts ff_app_read_opts(const ff_app *app);
-
-/* Stops with FF_E_STOPPED once --max-hours is over. Rank 0's clock counts. Collective */
-ff_status ff_app_time_left(const ff_app *app);
 
 /* plan.theta, plan.leaf_size, plan.expand_far: what the user said, else what is passed in. */
 void ff_app_plan_options(const ff_app *app, double *theta, int *leaf_size, bool *expand_far);

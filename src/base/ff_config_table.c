@@ -750,6 +750,7 @@ const ff_option ff_options[] = {
      .range = "> 0",
      .unit = "h",
      .verbs = ALL,
-     .help = "Stop before this wall time has passed; exit code 3 where there is something to resume."},
+     .help = "train: stop once this wall time has passed, with exit code 3 where there are checkpoints. "
+             "Other verbs run to their end."},
 };
 const int ff_n_options = (int)(sizeof ff_options / sizeof ff_options[0]);

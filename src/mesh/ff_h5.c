@@ -152,6 +152,8 @@ static ff_status check_signature(const char *path)
     static const unsigned char sig[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     unsigned char head[64] = {0};
     FF_TRY(ff_mesh_check_name(path));
+    if (ff_io_is_stream(path))
+        return ff_fail(FF_E_INPUT, "%s: is a pipe or device, expected a regular file", path);
     FILE *f = fopen(path, "rb");
     if (f == NULL) return ff_fail(FF_E_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     size_t n = fread(head, 1, sizeof head, f);

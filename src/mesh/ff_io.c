@@ -46,10 +46,23 @@ static ff_status folder_of(const char *path, char **out)
     return FF_OK;
 }
 
-static ff_status check_here(const char *path, bool force)
+bool ff_io_is_stream(const char *path)
+{
+    struct stat s;
+    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode)) return true;
+    if (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0) return false;
+    return lstat(path, &s) == 0 && S_ISLNK(s.st_mode); /* /dev/stdout, even where that is a file now */
+}
+
+static ff_status check_here(const char *path, bool force, bool text)
 {
     struct stat s;
     if (path[0] == 0) return ff_fail(FF_E_INPUT, "the output has an empty name");
+    if (ff_io_is_stream(path)) {
+        if (!text) return ff_fail(FF_E_INPUT, "%s: is a pipe or device, expected the name of a file", path);
+        return access(path, W_OK) == 0 ? FF_OK
+                                       : ff_fail(FF_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    }
     if (stat(path, &s) == 0) {
         if (S_ISDIR(s.st_mode)) return ff_fail(FF_E_INPUT, "%s: is a folder, expected a file name", path);
         if (!force) return ff_fail(FF_E_INPUT, "%s: exists already; give another name or --force", path);
@@ -67,7 +80,12 @@ static ff_status check_here(const char *path, bool force)
 
 ff_status ff_io_check_path(ff_comm *comm, const char *path, bool force)
 {
-    return ff_agree(comm, comm->rank == 0 ? check_here(path, force) : FF_OK);
+    return ff_agree(comm, comm->rank == 0 ? check_here(path, force, false) : FF_OK);
+}
+
+ff_status ff_io_check_text_path(ff_comm *comm, const char *path, bool force)
+{
+    return ff_agree(comm, comm->rank == 0 ? check_here(path, force, true) : FF_OK);
 }
 
 ff_status ff_io_tmp_name(const char *path, char **out)
@@ -77,7 +95,10 @@ ff_status ff_io_tmp_name(const char *path, char **out)
     *out = ff_mem_alloc(n + sizeof ext, 1);
     if (*out == NULL) return FF_E_MEM;
     memcpy(*out, path, n);
-    memcpy(*out + n, ext, sizeof ext);
+    if (ff_io_is_stream(path))
+        (*out)[n] = 0;
+    else
+        memcpy(*out + n, ext, sizeof ext);
     return FF_OK;
 }
 
@@ -94,6 +115,11 @@ static ff_status sync_path(const char *path, int flags)
 ff_status ff_io_publish(const char *tmp, const char *path)
 {
     char *folder = NULL;
+    if (ff_io_is_stream(path)) {
+        if (strcmp(tmp, path) == 0) return FF_OK;
+        ff_io_discard(tmp);
+        return ff_fail(FF_E_IO, "%s: is a pipe or device, expected the name of a file", path);
+    }
     ff_status st = folder_of(path, &folder);
     if (st == FF_OK) st = ff_io_fault(path);
     if (st == FF_OK) st = sync_path(tmp, O_RDONLY);
@@ -129,14 +155,28 @@ ff_status ff_io_try_space(const char *path, int64_t bytes)
 
 void ff_io_discard(const char *tmp)
 {
-    if (tmp != NULL) (void)unlink(tmp);
+    if (tmp != NULL && !ff_io_is_stream(tmp)) (void)unlink(tmp);
+}
+
+/* Where path is what standard output or error goes to, that very descriptor: a second one has an offset of its own, and
+ * the two would write over each other in a file. */
+static FILE *open_stream(const char *path)
+{
+    struct stat want, have;
+    (void)fflush(stdout);
+    for (int fd = STDOUT_FILENO; stat(path, &want) == 0 && fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &have) != 0 || have.st_dev != want.st_dev || have.st_ino != want.st_ino) continue;
+        int own = dup(fd);
+        return own >= 0 ? fdopen(own, "wb") : NULL;
+    }
+    return fopen(path, "wb");
 }
 
 ff_status ff_io_open(const char *path, FILE **out)
 {
     *out = NULL;
     FF_TRY(ff_io_fault(path));
-    *out = fopen(path, "wb");
+    *out = ff_io_is_stream(path) ? open_stream(path) : fopen(path, "wb");
     return *out != NULL ? FF_OK : ff_fail(FF_E_IO, "%s: cannot be created: %s", path, strerror(errno));
 }
 

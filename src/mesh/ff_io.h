@@ -10,10 +10,17 @@
  * missing (FF_E_INPUT) or cannot be written (FF_E_IO). Rank 0 looks, all ranks get its answer. Collective */
 ff_status ff_io_check_path(ff_comm *comm, const char *path, bool force);
 
-/* path with .tmp added; owned by the caller. Local */
+/* The same for text, which may also go to a stream: there force is not asked for. Collective */
+ff_status ff_io_check_text_path(ff_comm *comm, const char *path, bool force);
+
+/* Whether path is a pipe, a device or a link to one such as /dev/stdout: written in place, never replaced or removed,
+ * since a rename would put a file where the device was. Local */
+bool ff_io_is_stream(const char *path);
+
+/* path with .tmp added, a stream's own name; owned by the caller. Local */
 ff_status ff_io_tmp_name(const char *path, char **out);
 
-/* fsync of tmp, rename to path, fsync of the folder. On failure tmp is removed. Local */
+/* fsync of tmp, rename to path, fsync of the folder; nothing where both are one stream. On failure tmp is removed. Local */
 ff_status ff_io_publish(const char *tmp, const char *path);
 /* Whether the file system will take a new file of so many bytes: they are allocated and given back. Asked before a
  * shared file is written, since MPI-IO layers may hang where one rank's write fails. FF_E_IO.              Local */

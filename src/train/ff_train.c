@@ -459,9 +459,11 @@ static ff_status run_steps(trainer *t)
         ff_status saved = stop || last || due(o->save_every, t->s.step) ? save(t) : FF_OK;
         if (saved != FF_OK && (saved != FF_E_IO || stop)) return saved;
         if (stop && !last)
-            return ff_fail(FF_E_STOPPED, "training stopped after step %lld of %lld%s", (long long)t->s.step,
-                           (long long)o->steps,
-                           o->folder != NULL ? "; the same command goes on from its checkpoint" : "");
+            return ff_fail(
+                o->folder != NULL ? FF_E_STOPPED : FF_E_ENDED, "training stopped after step %lld of %lld%s",
+                (long long)t->s.step, (long long)o->steps,
+                o->folder != NULL ? "; the same command goes on from its checkpoint"
+                                  : " and nothing was kept; give --checkpoints FOLDER to go on from there");
     }
     return FF_OK;
 }

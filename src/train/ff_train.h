@@ -53,7 +53,7 @@ typedef struct ff_train_result {
 
 /* Trains m in place, going on from the newest checkpoint of the folder if there is one. averaged: the averaged weights
  * [n_tensors][n] (owned by the caller, each ff_free) where opts->optim.ema > 0, else NULL; may be NULL.
- * Errors: FF_E_STOPPED stopped by `stop` with a checkpoint written; FF_E_INPUT, FF_E_ARG, FF_E_MEM, FF_E_COMM. A checkpoint
+ * Errors: FF_E_STOPPED stopped by `stop` with a checkpoint written, FF_E_ENDED without; FF_E_INPUT, FF_E_ARG, FF_E_MEM, FF_E_COMM. A checkpoint
  * that cannot be written is warned about and training goes on.                                             Collective */
 ff_status ff_train_run(ff_comm *comm, ff_model *m, const ff_train_opts *opts, ff_train_result *out,
                        float ***averaged);

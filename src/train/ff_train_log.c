@@ -16,7 +16,7 @@ static int64_t step_of(const char *line)
 }
 
 /* Whole lines of steps up to `step` from one file into the other. */
-static ff_status copy_lines(FILE *from, FILE *to, const char *path, int64_t step)
+static ff_status copy_lines(FILE *from, FILE *to, const char *name, const char *path, int64_t step)
 {
     ff_status st = FF_OK;
     char *line = NULL;
@@ -28,21 +28,27 @@ static ff_status copy_lines(FILE *from, FILE *to, const char *path, int64_t step
         line[n] = 0;
         if (c != '\n') continue;
         int64_t of = step_of(line);
-        if (of >= 0 && of <= step) st = ff_io_put(to, path, line, (size_t)n);
+        if (of < 0) break;
+        if (of <= step) st = ff_io_put(to, path, line, (size_t)n);
         n = 0;
     }
+    if (st == FF_OK && n > 0 &&
+        (line[0] != '{' || line[n - 1] == '\n')) /* what else may end without one: a torn line */
+        st = ff_fail(FF_E_INPUT, "%s: exists and is no training log; give another name", name);
     ff_free(line);
     return st;
 }
 
 static ff_status drop_later_lines(const char *path, int64_t step)
 {
-    FILE *from = fopen(path, "rb"), *to = NULL;
+    FILE *from = NULL, *to = NULL;
     char *tmp = NULL;
+    if (ff_io_is_stream(path)) return FF_OK;
+    from = fopen(path, "rb");
     if (from == NULL) return FF_OK;
     ff_status st = ff_io_tmp_name(path, &tmp);
     if (st == FF_OK) st = ff_io_open(tmp, &to);
-    if (st == FF_OK) st = copy_lines(from, to, tmp, step);
+    if (st == FF_OK) st = copy_lines(from, to, path, tmp, step);
     (void)fclose(from);
     ff_status closed = ff_io_close(&to, tmp != NULL ? tmp : path);
     if (st == FF_OK) st = closed;
@@ -61,7 +67,9 @@ ff_status train_log_open(train_log *l, ff_comm *comm, const char *path, int64_t 
     if (path == NULL) return FF_OK;
     if (ff_comm_rank(comm) == 0) {
         st = drop_later_lines(path, step);
-        if (st == FF_OK && (l->file = fopen(path, "ab")) == NULL)
+        if (st == FF_OK && ff_io_is_stream(path))
+            st = ff_io_open(path, &l->file);
+        else if (st == FF_OK && (l->file = fopen(path, "ab")) == NULL)
             st = ff_fail(FF_E_IO, "%s: cannot be written", path);
     }
     return ff_agree(comm, st);

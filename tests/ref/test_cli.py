@@ -2,6 +2,7 @@
 """The command line: verbs, options, decks, exit codes, what is printed where, and the printed documentation."""
 import json
 import os
+import stat
 import unittest
 
 import numpy as np
@@ -270,6 +271,35 @@ class Cli(ref.Case):
         self.ok("plan", "--case", "car:0", "--json", self.path("p.json"), "--force")
         with open(self.path("p.json")) as f:
             self.assertEqual(json.load(f)["farfield"]["verb"], "plan")
+
+    def test_pipes_and_devices_are_never_replaced(self):
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+        self.refused(["info", "pipe"], "pipe: is a pipe or device, expected a regular file")  # opening would wait for a writer
+        self.refused(["predict", "-c", "pipe"], "pipe: expected a regular file")
+        self.refused(["predict", "x.stl", "-m", "pipe", "-o", "o.h5"], "pipe: is a pipe or device, expected a regular file")
+        os.symlink("pipe", self.path("pipe.h5"))
+        self.write("one.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+        self.refused(["convert", "one.obj", "pipe.h5", "--force"], "pipe.h5: is a pipe or device, expected the name of a file")
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            self.ok("plan", "--case", "car:0", "--json", pipe, "--force")  # a pipe holds 64 KiB
+            self.assertEqual(json.loads(os.read(reader, 65536))["farfield"]["verb"], "plan")
+        finally:
+            os.close(reader)
+        self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
+        self.assertTrue(os.path.islink(self.path("pipe.h5")))
+        self.assertEqual(json.loads(self.ok("check", self.path("one.obj"), "--json", "/dev/stdout").out)["farfield"]["verb"], "check")
+
+    def test_a_training_log_replaces_no_other_file(self):
+        train = ["train", "-c", os.path.join(ref.INPUTS, "train_ellipsoid_small.yaml"), "--steps", "1", "--ellipsoids", "2",
+                 "--validation-bodies", "1", "--splits", "0", "-o", "m.h5", "--force", "--log"]
+        for name, text in (("lines", "mine\nand more\n"), ("no_line", "mine")):
+            self.write(name, text)
+            self.refused([*train, name], f"{name}: exists and is no training log; give another name")
+            with open(self.path(name)) as f:
+                self.assertEqual(f.read(), text)
+        self.refused([*train, "m.h5"], "m.h5: output and train.log name the same file, expected two")
 
 
 if __name__ == "__main__":
