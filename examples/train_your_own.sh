@@ -6,6 +6,7 @@
 #   examples/train_your_own.sh [FOLDER]       default: build/train_your_own; FARFIELD names the program
 source "$(dirname "$0")/../tools/lib.sh"
 farfield=${FARFIELD:-$root/build/farfield}
+[ -x "$farfield" ] || farfield=$root/build/quick/farfield
 [ -x "$farfield" ] || die "$farfield is not there; build it first (tools/quickstart), or set FARFIELD"
 python=$root/.venv/bin/python
 [ -x "$python" ] || python=python3

@@ -211,7 +211,7 @@ def main(argv=None):
             is_h5 = f.read(8) == b"\x89HDF\r\n\x1a\n"
         n, values = (h5_to_mdlus if is_h5 else mdlus_to_h5)(opts.input, opts.output)
     except ModuleNotFoundError as e:
-        print(f"farfield_convert: {e}; install it with: pip install torch h5py", file=sys.stderr)
+        print(f"farfield_convert: {e}; install it with: tools/setup --torch, or pip install torch h5py", file=sys.stderr)
         return 1
     except (ConvertError, FileNotFoundError, IsADirectoryError) as e:
         print(f"farfield_convert: {e}", file=sys.stderr)

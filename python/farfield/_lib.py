@@ -85,7 +85,7 @@ def _places():
     multiarch = sysconfig.get_config_var("MULTIARCH") or ""
     yield here / "libfarfield.so"
     for above in here.parents[1:5]:
-        for folder in ("lib", "lib64", "lib/" + multiarch, "build"):
+        for folder in ("lib", "lib64", "lib/" + multiarch, "build", "build/quick"):
             if (above / folder / "libfarfield.so").exists():
                 yield above / folder / "libfarfield.so"
     yield "libfarfield.so"
