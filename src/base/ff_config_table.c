@@ -121,7 +121,7 @@ const ff_option ff_options[] = {
          "false."},
     {.key = "plan.ranks",
      .type = FF_OPT_INT,
-     .range = "1 .. 1048576",
+     .range = "1 .. 32768",
      .verbs = PLAN,
      .help = "Also work out imbalance, peers and bytes of a run with this many ranks, on one machine."},
 

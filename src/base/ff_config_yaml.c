@@ -136,6 +136,24 @@ static ff_status yaml_error(const reader *r, const yaml_parser_t *p)
                    p->context != NULL ? p->context : "");
 }
 
+/* libyaml's time grows with the square of open brackets: 100,000 of them would look like a hang. Brackets in texts and
+ * comments count, too, which matters to no deck. */
+static ff_status check_brackets(const char *name, const char *text, int64_t n)
+{
+    const int64_t most = 1000;
+    int64_t open = 0, line = 1;
+    for (int64_t i = 0; i < n; i++) {
+        if (text[i] == '\n') line++;
+        if (text[i] == '[' || text[i] == '{') open++;
+        if ((text[i] == ']' || text[i] == '}') && open > 0) open--;
+        if (open > most)
+            return ff_fail(FF_E_INPUT,
+                           "%s:%lld: more than %lld open brackets, expected lists and mappings that end",
+                           name, (long long)line, (long long)most);
+    }
+    return FF_OK;
+}
+
 static ff_status read_document(reader *r, yaml_parser_t *parser)
 {
     if (!yaml_parser_load(parser, &r->doc)) return yaml_error(r, parser);
@@ -162,6 +180,7 @@ ff_status ff_config_yaml(ff_config *c, const char *name, const char *text, int64
     yaml_parser_t parser;
     reader r = {.c = c, .name = name};
     const char *slash = strrchr(name, '/');
+    FF_TRY(check_brackets(name, text, n));
     if ((r.dir = ff_strdup(name)) == NULL) return FF_E_MEM;
     r.dir[slash == NULL ? 0 : slash - name] = 0;
     if (!yaml_parser_initialize(&parser)) {

@@ -291,6 +291,11 @@ class Cli(ref.Case):
         self.assertTrue(os.path.islink(self.path("pipe.h5")))
         self.assertEqual(json.loads(self.ok("check", self.path("one.obj"), "--json", "/dev/stdout").out)["farfield"]["verb"], "check")
 
+    def test_open_brackets_are_counted(self):
+        self.write("deep.yaml", "run:\n  threads: " + 100000 * "[")  # libyaml takes a minute for these
+        self.refused(["plan", "-c", "deep.yaml"],
+                     "deep.yaml:2: more than 1000 open brackets, expected lists and mappings that end")
+
     def test_a_training_log_replaces_no_other_file(self):
         train = ["train", "-c", os.path.join(ref.INPUTS, "train_ellipsoid_small.yaml"), "--steps", "1", "--ellipsoids", "2",
                  "--validation-bodies", "1", "--splits", "0", "-o", "m.h5", "--force", "--log"]
