@@ -14,21 +14,9 @@
 #include "adj_wide_pair.cuh"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-typedef struct tile_ring {
-    uint32_t stage, phase;
-} tile_ring;
-
-FF_DEV void ring_next(tile_ring &r)
-{
-    if (++r.stage == RING_STAGES) {
-        r.stage = 0;
-        r.phase ^= 1;
-    }
-}
-
 FF_DEV void stream_weights(const char *image, int rounds)
 {
-    tile_ring r = {0, 1};
+    adj_ring r = {0, 1};
     for (int k = 0; k < rounds; k++) {
         const char *from = image;
         for (int s = 0; s < AW_STAGES; s++) {
@@ -37,13 +25,13 @@ FF_DEV void stream_weights(const char *image, int rounds)
             mbar_expect(bar_full(r.stage), bytes);
             bulk_load(at_shared(S_RING) + r.stage * AW_STEP, from, bytes, bar_full(r.stage));
             from += bytes;
-            ring_next(r);
+            adj_ring_next<RING_STAGES>(r);
         }
     }
 }
 
 /* d += a W over `stages` stages of PER k steps of N columns. a: shared address of the operand. */
-template <int N, int PER> FF_DEV void product(float (&d)[N / 2], uint32_t a, tile_ring &r, int stages)
+template <int N, int PER> FF_DEV void product(float (&d)[N / 2], uint32_t a, adj_ring &r, int stages)
 {
     uint32_t last = 0;
     bool lead = (threadIdx.x & 31) == 0;
@@ -63,7 +51,7 @@ template <int N, int PER> FF_DEV void product(float (&d)[N / 2], uint32_t a, til
             if (lead) mbar_arrive(bar_empty(last));
         }
         last = r.stage;
-        ring_next(r);
+        adj_ring_next<RING_STAGES>(r);
         a += PER * 2048;
     }
     wg_wait<0>();
@@ -216,7 +204,7 @@ FF_DEV void column_sums(float (&acc)[128], float *row, int n)
 
 FF_DEV void consume(const adj_wide_net &c, const adj_wide_io &io, const float *bias, int rounds)
 {
-    tile_ring ring = {0, 0};
+    adj_ring ring = {0, 0};
     int wg = this_group(), warp = threadIdx.x / 32 % 4;
     uint32_t a = at_shared(S_A) + wg * AW_X_BYTES;
 #pragma unroll 1

@@ -43,18 +43,6 @@ FF_DEV uint32_t bar_empty(uint32_t stage)
     return smem_u32(adj_wide_stages) + S_BAR + 8 * (STAGES + stage);
 }
 
-typedef struct stages {
-    uint32_t stage, phase;
-} stages;
-
-FF_DEV void stage_next(stages &r)
-{
-    if (++r.stage == STAGES) {
-        r.stage = 0;
-        r.phase ^= 1;
-    }
-}
-
 /* Where a part's operands lie in a tile of the chunk. */
 typedef struct square {
     uint32_t z, z_bytes, x, x_bytes;
@@ -71,7 +59,7 @@ FF_DEV square square_of(int part)
 
 FF_DEV void bring(const adj_wide_io &io)
 {
-    stages r = {0, 1};
+    adj_ring r = {0, 1};
     for (int item = (int)blockIdx.x; item < io.n_block * PARTS; item += (int)gridDim.x) {
         int block = item / PARTS;
         square q = square_of(item % PARTS);
@@ -85,7 +73,7 @@ FF_DEV void bring(const adj_wide_io &io)
             bulk_load(stage_at(r.stage) + STAGE - AW_X_BYTES +
                           (q.x_bytes == AW_X0_BYTES ? AW_X_BYTES - AW_X0_BYTES : 0),
                       from + q.x, q.x_bytes, bar_full(r.stage));
-            stage_next(r);
+            adj_ring_next<STAGES>(r);
         }
     }
 }
@@ -102,7 +90,7 @@ FF_DEV void drop(uint32_t stage)
 }
 
 /* 64 outputs (this warpgroup's) x 256 inputs, and their bias. */
-FF_DEV void big_square(float (&acc)[128], float (&ones)[4], stages &r, int n, int wg)
+FF_DEV void big_square(float (&acc)[128], float (&ones)[4], adj_ring &r, int n, int wg)
 {
     uint32_t last = 0, one = smem_u32(adj_wide_stages) + S_ONES;
     wg_pin(acc);
@@ -123,7 +111,7 @@ FF_DEV void big_square(float (&acc)[128], float (&ones)[4], stages &r, int n, in
             drop(last);
         }
         last = r.stage;
-        stage_next(r);
+        adj_ring_next<STAGES>(r);
     }
     wg_wait<0>();
     wg_pin(acc);
@@ -132,7 +120,7 @@ FF_DEV void big_square(float (&acc)[128], float (&ones)[4], stages &r, int n, in
 }
 
 /* 128 outputs x 32 inputs. */
-FF_DEV void first_layer(float (&lo)[16], float (&hi)[16], stages &r, int n, int wg)
+FF_DEV void first_layer(float (&lo)[16], float (&hi)[16], adj_ring &r, int n, int wg)
 {
     uint32_t last = 0;
     wg_pin(lo);
@@ -154,7 +142,7 @@ FF_DEV void first_layer(float (&lo)[16], float (&hi)[16], stages &r, int n, int 
             drop(last);
         }
         last = r.stage;
-        stage_next(r);
+        adj_ring_next<STAGES>(r);
     }
     wg_wait<0>();
     wg_pin(lo);
@@ -177,7 +165,7 @@ template <int N> FF_DEV void put_rows(const float (&acc)[N / 2], float *to, int 
 
 FF_DEV void sum_up(const adj_wide_io &io, int wg)
 {
-    stages r = {0, 0};
+    adj_ring r = {0, 0};
     int lane = threadIdx.x & 31, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
     for (int item = (int)blockIdx.x; item < io.n_block * PARTS; item += (int)gridDim.x) {
         int block = item / PARTS, part = item % PARTS, n = (int)(io.tile_off[block + 1] - io.tile_off[block]);

@@ -29,6 +29,19 @@ ADJ_WG(256, 128, 129)
 #undef ADJ_WG
 #undef ADJ_WG_ONE
 
+/* A place in a ring of N stages in shared memory, and the phase its barriers are waited for with. */
+typedef struct adj_ring {
+    uint32_t stage, phase;
+} adj_ring;
+
+template <int N> FF_DEV void adj_ring_next(adj_ring &r)
+{
+    if (++r.stage == N) {
+        r.stage = 0;
+        r.phase ^= 1;
+    }
+}
+
 /* bytes: multiple of 16. Reads of the source are done after bulk_read_done, all of it after bulk_all_done (the issuing
  * thread). */
 FF_DEV void bulk_store(void *dst, uint32_t src, uint32_t bytes)

@@ -261,29 +261,28 @@ static void lane_destroy(ff_pair_backend **lane)
     ff_cuda_backend_destroy(lane);
 }
 
-static ff_status lane_create(void *impl, ff_pair_backend **out)
+/* A table with what backends and lanes have alike: a stream and a pool on it, a lane's beside that of the backend it is of
+ * (else NULL). */
+static ff_status table_create(int device, ff_cuda_precision precision, const ff_cuda_impl *of,
+                              ff_pair_backend **out)
 {
     ff_status st = FF_OK;
-    const ff_cuda_impl *of = (const ff_cuda_impl *)impl;
     ff_cuda_impl *c = (ff_cuda_impl *)ff_mem_alloc0(1, sizeof *c);
     ff_pair_backend *b = (ff_pair_backend *)ff_mem_alloc0(1, sizeof *b);
     *out = NULL;
     if (c == NULL || b == NULL) FF_GO(FF_E_MEM);
-    c->device = of->device;
-    c->precision = of->precision;
-    c->budget = of->budget;
-    FF_CU(cudaSetDevice(of->device));
+    c->device = device;
+    c->precision = precision;
+    FF_CU(cudaSetDevice(device));
     FF_CU(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
-    FF_GO(ff_cuda_pool_create_beside(of->pool, c->stream, &c->pool));
+    FF_GO(of != NULL ? ff_cuda_pool_create_beside(of->pool, c->stream, &c->pool)
+                     : ff_cuda_pool_create(c->stream, &c->pool));
     b->name = "cuda";
     b->impl = c;
-    b->net_create = lane_net_create;
     b->net_destroy = net_destroy;
-    b->job_create = lane_job_create;
     b->job_destroy = job_destroy;
     b->job_run = job_run;
     b->device_peak = device_peak;
-    b->adjoint = &lane_adjoint_ops;
     *out = b;
     c = NULL;
     b = NULL;
@@ -292,6 +291,17 @@ done:
     ff_free(c);
     ff_free(b);
     return st;
+}
+
+static ff_status lane_create(void *impl, ff_pair_backend **out)
+{
+    const ff_cuda_impl *of = (const ff_cuda_impl *)impl;
+    FF_TRY(table_create(of->device, of->precision, of, out));
+    ((ff_cuda_impl *)(*out)->impl)->budget = of->budget;
+    (*out)->net_create = lane_net_create;
+    (*out)->job_create = lane_job_create;
+    (*out)->adjoint = &lane_adjoint_ops;
+    return FF_OK;
 }
 
 static void set_budget(ff_cuda_impl *c, int64_t bytes)
@@ -313,37 +323,22 @@ int64_t ff_cuda_backend_budget(const ff_pair_backend *b)
 ff_status ff_cuda_backend_create(int device, ff_cuda_precision precision, ff_pair_backend **out)
 {
     ff_status st = FF_OK;
-    ff_cuda_impl *c = (ff_cuda_impl *)ff_mem_alloc0(1, sizeof *c);
-    ff_pair_backend *b = (ff_pair_backend *)ff_mem_alloc0(1, sizeof *b);
+    ff_pair_backend *b = NULL;
     size_t free_bytes = 0, all_bytes = 0;
     *out = NULL;
-    if (c == NULL || b == NULL) FF_GO(FF_E_MEM);
-    c->device = device;
-    c->precision = precision;
-    FF_CU(cudaSetDevice(device));
-    FF_CU(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
-    FF_GO(ff_cuda_pool_create(c->stream, &c->pool));
+    FF_GO(table_create(device, precision, NULL, &b));
     FF_CU(cudaMemGetInfo(&free_bytes, &all_bytes));
-    set_budget(c, (int64_t)(free_bytes / 10 * 9));
-    b->name = "cuda";
-    b->impl = c;
+    set_budget((ff_cuda_impl *)b->impl, (int64_t)(free_bytes / 10 * 9));
     b->net_create = net_create;
-    b->net_destroy = net_destroy;
     b->job_create = job_create;
-    b->job_destroy = job_destroy;
-    b->job_run = job_run;
-    b->device_peak = device_peak;
     b->resident = &ff_cuda_resident_ops;
     b->adjoint = &ff_cuda_adjoint_ops;
     b->lane_create = lane_create;
     b->lane_destroy = lane_destroy;
     *out = b;
-    c = NULL;
     b = NULL;
 done:
-    if (c != NULL) ff_cuda_pool_destroy(&c->pool);
-    ff_free(c);
-    ff_free(b);
+    ff_cuda_backend_destroy(&b);
     return st;
 }
 

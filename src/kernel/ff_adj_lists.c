@@ -178,11 +178,3 @@ done:
     ff_adj_lists_destroy(&l);
     return st;
 }
-
-void ff_adj_lists_part(ff_adj_lists *l, const ff_adj_lists *const *part, int64_t n)
-{
-    int64_t b = 0;
-    for (int64_t k = 0; k < n; k++)
-        for (int64_t q = 0; q < part[k]->n_block; q++) l->block_part[b++] = (int32_t)k;
-    l->n_part = n;
-}

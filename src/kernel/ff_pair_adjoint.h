@@ -62,8 +62,6 @@ void ff_adj_lists_destroy(ff_adj_lists **l);
  * of its own. Parts are copied in parallel.                                                        Local, FF_E_MEM */
 ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj_lists *const *part,
                             int64_t n, ff_adj_lists **out);
-/* Blocks of part k add to weight gradient k. Local */
-void ff_adj_lists_part(ff_adj_lists *l, const ff_adj_lists *const *part, int64_t n);
 
 /* Cotangents of one network's sums. A sum row of a slot: [h0: off_m | (m, g, unit x, y, z) n_vec | strength | x_t - x_s
  * (3) | length], ff_adj_row_len() doubles. */

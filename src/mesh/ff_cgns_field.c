@@ -56,17 +56,25 @@ ff_status cgns_zone_array(const cgns_zone *z, int64_t container, int64_t array, 
 
 /* ---- solutions ---- */
 
+ff_status cgns_solution_place(const cgns_tree *t, int64_t solution, bool *vertex, bool *cell)
+{
+    char place[CGNS_NAME];
+    FF_TRY(cgns_read_text(t, cgns_find(t, solution, "GridLocation_t", NULL, -1), place, sizeof place));
+    *vertex = place[0] == 0 || strcmp(place, "Vertex") == 0;
+    *cell = strcmp(place, "CellCenter") == 0;
+    return FF_OK;
+}
+
 /* The array of that name in a solution at vertices or cells; container: the solution. -1: none. */
 static ff_status find_array(const cgns_zone *z, bool at_vertices, const char *name, int64_t *container,
                             int64_t *array)
 {
     const cgns_tree *t = z->t;
-    char place[CGNS_NAME];
     *array = -1;
     for (int64_t s = -1; *array < 0 && (s = cgns_find(t, z->node, "FlowSolution_t", NULL, s)) >= 0;) {
-        FF_TRY(cgns_read_text(t, cgns_find(t, s, "GridLocation_t", NULL, -1), place, sizeof place));
-        bool vertex = place[0] == 0 || strcmp(place, "Vertex") == 0;
-        if (vertex != at_vertices || (!vertex && strcmp(place, "CellCenter") != 0)) continue;
+        bool vertex, cell;
+        FF_TRY(cgns_solution_place(t, s, &vertex, &cell));
+        if (at_vertices ? !vertex : !cell) continue;
         *container = s;
         *array = cgns_find(t, s, "DataArray_t", name, -1);
     }
@@ -127,12 +135,11 @@ static bool knows_owners(const cgns_zone *zone, int64_t n_zones)
 ff_status cgns_fields(const cgns_zone *zone, int64_t n_zones, ff_mesh *m)
 {
     const cgns_tree *t = zone->t;
-    char place[CGNS_NAME];
     bool cells = zone->whole || knows_owners(zone, n_zones);
     for (int64_t s = -1; (s = cgns_find(t, zone->node, "FlowSolution_t", NULL, s)) >= 0;) {
-        FF_TRY(cgns_read_text(t, cgns_find(t, s, "GridLocation_t", NULL, -1), place, sizeof place));
-        bool vertex = place[0] == 0 || strcmp(place, "Vertex") == 0;
-        if (!vertex && (strcmp(place, "CellCenter") != 0 || !cells)) continue;
+        bool vertex, cell;
+        FF_TRY(cgns_solution_place(t, s, &vertex, &cell));
+        if (!vertex && !(cell && cells)) continue;
         for (int64_t a = -1; (a = cgns_find(t, s, "DataArray_t", NULL, a)) >= 0;)
             FF_TRY(read_field(zone, n_zones, vertex, t->node[a].name, m));
     }

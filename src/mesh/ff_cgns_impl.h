@@ -87,6 +87,8 @@ ff_status cgns_put_face(cgns_zone *z, ff_builder *b, int64_t *ids, int64_t n, in
  * the caller, NULL if its size does not fit. */
 ff_status cgns_zone_array(const cgns_zone *z, int64_t container, int64_t array, bool at_vertices,
                           double **out);
+/* Where the values of a FlowSolution_t lie; where it does not say, at vertices. Other places are neither. */
+ff_status cgns_solution_place(const cgns_tree *t, int64_t solution, bool *vertex, bool *cell);
 /* Solutions of all zones as fields. */
 ff_status cgns_fields(const cgns_zone *zone, int64_t n_zones, ff_mesh *m);
 

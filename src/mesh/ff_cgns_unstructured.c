@@ -375,18 +375,26 @@ static ff_status add_cell(unstructured *u, const cgns_section *s, int64_t i, int
                                : ff_faces_add_edges(f, *cell - 1, u->ids, n);
 }
 
-/* The faces of volume elements (edges of plane ones) that one element only uses. */
+/* Reads the sections of cells in place of those that are there: the faces of volume elements (edges of plane ones) that one
+ * element only uses, and the number of elements. */
+static ff_status free_faces(unstructured *u, ff_faces *f, int64_t *cells)
+{
+    bool some = false;
+    *cells = 0;
+    drop_sections(u);
+    FF_TRY(read_sections(u, u->z->cell_dim, &some));
+    for (int64_t k = 0; k < u->n; k++)
+        for (int64_t i = 0; i < u->sec[k].n; i++) FF_TRY(add_cell(u, &u->sec[k], i, cells, f));
+    return ff_faces_keep_free(f);
+}
+
 static ff_status from_cells(unstructured *u)
 {
     ff_faces f = {0};
     int32_t *mark = NULL;
-    bool some = false;
     int64_t cell = 0;
     ff_status st;
-    FF_GO(read_sections(u, u->z->cell_dim, &some));
-    for (int64_t k = 0; k < u->n; k++)
-        for (int64_t i = 0; i < u->sec[k].n; i++) FF_GO(add_cell(u, &u->sec[k], i, &cell, &f));
-    FF_GO(ff_faces_keep_free(&f));
+    FF_GO(free_faces(u, &f, &cell));
     FF_GO(FF_NEW(mark, f.n));
     for (int64_t i = 0; i < f.n; i++) mark[i] = CGNS_UNMARKED;
     if (f.n > 0) FF_GO(cgns_mark_by_vertices(u->z, f.n, f.off, f.ids, false, mark));
@@ -409,32 +417,27 @@ done:
 /* Whether the zone has cell solutions, and faces whose cell is not known. */
 static ff_status lacks_owners(const cgns_zone *z, bool *yes)
 {
-    char place[CGNS_NAME];
     bool at_cells = false;
     *yes = false;
     for (int64_t s = -1; (s = cgns_find(z->t, z->node, "FlowSolution_t", NULL, s)) >= 0;) {
-        FF_TRY(cgns_read_text(z->t, cgns_find(z->t, s, "GridLocation_t", NULL, -1), place, sizeof place));
-        at_cells |= strcmp(place, "CellCenter") == 0;
+        bool vertex, cell;
+        FF_TRY(cgns_solution_place(z->t, s, &vertex, &cell));
+        at_cells |= cell;
     }
     for (int64_t i = 0; at_cells && i < z->n_owners; i++) *yes |= z->owner[i] < 0;
     return FF_OK;
 }
 
-/* The cell that has the face, by the corners: sections of cells are read for it. */
+/* The cell that has the face, by the corners. */
 static ff_status owners_from_cells(unstructured *u)
 {
     cgns_zone *z = u->z;
     const ff_mesh *m = u->b->m;
     ff_faces f = {0};
-    bool some = false;
     int64_t cell = 0;
     ff_status st;
-    drop_sections(u);
-    FF_GO(read_sections(u, z->cell_dim, &some));
-    for (int64_t k = 0; k < u->n; k++)
-        for (int64_t i = 0; i < u->sec[k].n; i++) FF_GO(add_cell(u, &u->sec[k], i, &cell, &f));
+    FF_GO(free_faces(u, &f, &cell));
     if (cell != z->n_cells) goto done; /* other cells than solutions count */
-    FF_GO(ff_faces_keep_free(&f));
     int64_t n_free = f.n;
     for (int64_t i = 0; i < z->n_owners; i++) {
         int64_t n, at = ff_mesh_cell(m, m->n_cells - z->n_owners + i, &n);
@@ -457,10 +460,7 @@ ff_status cgns_unstructured(cgns_zone *z, ff_builder *b)
     if (!z->whole) FF_GO(list_ranges(&u));
     FF_GO(read_sections(&u, z->face_dim, &some));
     for (int64_t i = 0; some && i < u.n; i++) FF_GO(from_section(&u, &u.sec[i]));
-    if (!some && !z->whole) {
-        drop_sections(&u);
-        FF_GO(from_cells(&u));
-    }
+    if (!some && !z->whole) FF_GO(from_cells(&u));
     bool lacking = false;
     FF_GO(lacks_owners(z, &lacking));
     if (some && !z->whole && lacking) FF_GO(owners_from_cells(&u));

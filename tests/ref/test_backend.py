@@ -3,10 +3,12 @@
 import json
 import os
 import unittest
+from unittest import mock
 
 import ff_ref as ref
 
 MODEL = os.path.join(ref.INPUTS, "ellipsoid_flow.h5")
+no_gpu = mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="")
 GIVEN = ["-m", MODEL, "--set", "lengths.L=1", "--set", "global.U_dir=[0.8,0.6,0]"]
 
 
@@ -15,16 +17,6 @@ class Backend(ref.Case):
         super().setUp()
         points, cells = ref.mi.icosphere(2)
         self.mesh = ref.write_obj(self.path("body.obj"), points, cells)
-        self.seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-        self.addCleanup(self.show)
-
-    def show(self):
-        os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-        if self.seen is not None:
-            os.environ["CUDA_VISIBLE_DEVICES"] = self.seen
-
-    def hide(self):
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
     def plan(self, *options, ranks=1):
         self.ok("plan", self.mesh, *options, "--json", self.path("plan.json"), "--force", ranks=ranks)
@@ -32,9 +24,9 @@ class Backend(ref.Case):
             found = json.load(f)
         return [{k: v for k, v in p.items() if k != "t_s"} for p in found["plans"]], found["list_bytes"]
 
+    @no_gpu
     def test_without_gpu_the_cpu_evaluates(self):
         """A build with CUDA says so in one line, a build without it says nothing; both give the CPU's bits."""
-        self.hide()
         has_cuda = "no CUDA backend" not in ref.run("plan", self.mesh, "--backend", "cuda").err
         for ranks in (1, 2) if ref.MPIEXEC else (1,):
             r = self.ok("predict", self.mesh, *GIVEN, "-o", self.path("auto.vtkhdf"), "--force", ranks=ranks)
@@ -43,9 +35,9 @@ class Backend(ref.Case):
             self.ok("predict", self.mesh, *GIVEN, "-o", self.path("cpu.vtkhdf"), "--backend", "cpu", "--force")
             ref.same_bits(self, ref.cell_data(self.path("auto.vtkhdf")), ref.cell_data(self.path("cpu.vtkhdf")), "auto")
 
+    @no_gpu
     def test_without_gpu_cuda_is_refused(self):
         """The message says which of the two is missing, every verb that could use a GPU."""
-        self.hide()
         for args in (["predict", self.mesh, *GIVEN, "-o", self.path("o.h5")], ["plan", self.mesh],
                      ["sum", self.mesh, "--kernel", "1/r", "-o", self.path("s.h5")],
                      ["bench", "globe", "--case", "car:1"]):
