@@ -178,10 +178,23 @@ def mdlus_to_h5(src, dst):
     return len(tensors), sum(a.size for a in tensors.values())
 
 
+def add_buffers(tensors, config):
+    """PhysicsNeMo's GLOBE keeps constants in its state dict, and its strict loading asks for them; models that farfield
+    trained have none: reference_area, and the 1 of each Pade network."""
+    import numpy as np
+
+    tensors.setdefault("reference_area", np.array(config["reference_area"], dtype=np.float32))
+    for key in list(tensors):
+        at = key.find(".network.combined_mlp.")
+        if at >= 0:
+            tensors.setdefault(key[:at] + ".network._one", np.array(1, dtype=np.float32))
+
+
 def h5_to_mdlus(src, dst):
     import torch
 
     config, tensors, attrs, dtypes = read_model(src)
+    add_buffers(tensors, config)
     state = {}
     for key, a in tensors.items():
         t = torch.from_numpy(a.copy())

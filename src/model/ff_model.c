@@ -140,6 +140,13 @@ static ff_status add_tensor(ff_model *m, const char *name, int n_dim, const int6
     return FF_OK;
 }
 
+/* PhysicsNeMo's buffers: known without the file. */
+static bool is_constant(const char *name)
+{
+    size_t n = strlen(name);
+    return strcmp(name, "reference_area") == 0 || (n >= 5 && strcmp(name + n - 5, "._one") == 0);
+}
+
 static ff_status read_tensors(const ff_h5 *f, const char *group, ff_model *m)
 {
     char **names = NULL;
@@ -150,7 +157,7 @@ static ff_status read_tensors(const ff_h5 *f, const char *group, ff_model *m)
         char path[NAME_MAX_LEN + 64];
         ff_h5_shape shape;
         float *value = NULL;
-        if (strstr(names[i], "_one") != NULL || strcmp(names[i], "reference_area") == 0) continue;
+        if (is_constant(names[i])) continue;
         (void)snprintf(path, sizeof path, "%s/%s", group, names[i]);
         st = ff_h5_shape_of(f, path, &shape);
         if (st == FF_OK && (shape.rank > 2 || shape.kind != FF_H5_FLOAT))

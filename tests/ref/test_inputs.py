@@ -48,6 +48,16 @@ class Inputs(unittest.TestCase):
         cos = x[:, 0] / np.linalg.norm(x, axis=1)
         self.assertLess(np.abs(c_p - (1 - 2.25 * (1 - cos**2))).max(), 1e-9)
 
+    def test_an_export_has_all_keys_that_physicsnemo_asks_for(self):
+        # The demo model came from PhysicsNeMo's own save and has the same architecture.
+        config, own, _, _ = fc.read_model(os.path.join(ROOT, "inputs", "ellipsoid_own.h5"))
+        demo = fc.read_model(os.path.join(ROOT, "inputs", "ellipsoid_flow.h5"))[1]
+        fc.add_buffers(own, config)
+        self.assertEqual({k: (a.shape, a.dtype) for k, a in own.items()}, {k: (a.shape, a.dtype) for k, a in demo.items()})
+        for key in own:
+            if key.endswith(("._one", "reference_area")):
+                self.assertEqual(own[key], demo[key], key)
+
     def test_model_shapes(self):
         files = [os.path.join(ROOT, "inputs", n) for n in ("ellipsoid_flow.h5", "car_random.h5", "foil_random.h5")]
         for path in files:
