@@ -750,7 +750,9 @@ const ff_option ff_options[] = {
      .range = "> 0",
      .unit = "h",
      .verbs = ALL,
-     .help = "train: stop once this wall time has passed, with exit code 3 where there are checkpoints. "
+     .help = "train: stop after the step in which this wall time passes (steps and validations are not cut "
+             "short), with "
+             "exit code 3 where there are checkpoints. "
              "Other verbs run to their end."},
 };
 const int ff_n_options = (int)(sizeof ff_options / sizeof ff_options[0]);

@@ -33,6 +33,7 @@ typedef struct trainer {
     int64_t *order; /* [train.n] samples of an epoch in their order */
     int64_t epoch;  /* that order is of; -1: none */
     train_log log;
+    int64_t idle; /* steps left out in a row */
     ff_train_result *out;
 } trainer;
 
@@ -335,6 +336,35 @@ static ff_status run_batch(trainer *t)
     return ff_sums_allreduce(t->comm, t->sums);
 }
 
+/* Weights that leave nothing to go on from: not finite, or a scale factor beyond float32. The same on all ranks. */
+static ff_status check_weights(const trainer *t, double rate)
+{
+    enum { LOG_MAX = 80 };
+    for (int i = 0; i < t->m->n_tensors; i++) {
+        const ff_tensor *w = &t->m->tensor[i];
+        double most = strstr(w->name, ".log_scalefactors.") != NULL ? LOG_MAX : HUGE_VAL;
+        for (int64_t k = 0; k < w->n; k++)
+            if (!(fabs((double)w->value[k]) < most))
+                return ff_fail(
+                    FF_E_INPUT,
+                    "training diverged: after step %lld %s has the value %g; lower train.lr (%g now)",
+                    (long long)t->s.step, w->name, (double)w->value[k], rate);
+    }
+    return FF_OK;
+}
+
+/* Steps are left out while gradients are not finite, but not all of them. */
+static ff_status check_skipped(trainer *t, int64_t before, double rate)
+{
+    enum { MOST = 100 };
+    t->idle = t->s.optim->skipped > before ? t->idle + 1 : 0;
+    if (t->idle < MOST) return FF_OK;
+    return ff_fail(FF_E_INPUT,
+                   "training diverged: the gradient was not finite in %d steps, up to step %lld; lower "
+                   "train.lr (%g now)",
+                   MOST, (long long)t->s.step, rate);
+}
+
 static ff_status run_step(trainer *t)
 {
     double t0 = ff_now_s(), norm = 0, rate = ff_schedule_rate(&t->o->schedule, &t->s.schedule, t->s.step),
@@ -349,6 +379,7 @@ static ff_status run_step(trainer *t)
         part[f] = ff_sums_value(t->sums, t->n_params + f);
         t->out->loss += part[f];
     }
+    int64_t skipped = t->s.optim->skipped;
     FF_TRY(ff_agree(t->comm, ff_optim_step(t->s.optim, t->m, t->grad, rate, &norm)));
     if (ff_schedule_loss(&t->o->schedule, &t->s.schedule, t->out->loss))
         ff_info("step %lld: the loss stands still, the learning rate falls", (long long)t->s.step);
@@ -357,7 +388,8 @@ static ff_status run_step(trainer *t)
     train_step_line line = {t->s.step, t->o->steps, t->out->loss,    part,
                             rate,      norm,        ff_now_s() - t0, t->s.optim->skipped};
     train_log_step(&t->log, &t->m->config->outputs, &line, t->o->log_every);
-    return FF_OK;
+    FF_TRY(check_weights(t, rate));
+    return check_skipped(t, skipped, rate);
 }
 
 /* ---- validation ---- */

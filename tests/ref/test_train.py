@@ -143,6 +143,16 @@ class Train(ref.Case):
             self.assertEqual(r.code, 2, r.err)
             self.assertIn(words, r.err)
 
+    def test_a_training_that_diverges_says_so(self):
+        # 30: the first layer overflows while the weights stay finite for a few steps; 1e30: the first step is the last one.
+        for lr in (30, 1e30):
+            r = ref.run("train", "--architecture", SMALL, "--ellipsoids", 4, "--splits", 0, "--batch", 2, "--steps", 150,
+                        "--warmup", 0, "--lr", lr, "--validation-bodies", 0, "--backend", "cpu", "-o", self.path("none.h5"))
+            self.assertEqual(r.code, 2, r.out)
+            self.assertIn("training diverged: ", r.err)
+            self.assertIn("lower train.lr", r.err)
+            self.assertFalse(os.path.exists(self.path("none.h5")))
+
 
 if __name__ == "__main__":
     unittest.main()
