@@ -68,6 +68,28 @@ static ff_status add_boundaries(predict *p)
     return FF_OK;
 }
 
+/* A boundary without area has no influence on the fields: probably not what was meant. */
+static ff_status warn_of_no_area(predict *p)
+{
+    ff_status st = FF_OK;
+    double *most = NULL;
+    FF_TRY(FF_NEW0_ALL(p->app->comm, most, p->c->n_sources));
+    for (int j = 0; j < p->c->n_sources; j++) {
+        const ff_source *s = &p->c->source[j];
+        most[j] = s->n > 0 ? 0 : -1; /* -1: no faces here */
+        for (int64_t i = 0; i < s->n; i++) most[j] = fmax(most[j], s->area[i]);
+    }
+    FF_GO(ff_comm_allreduce(p->app->comm, most, p->c->n_sources, FF_MAX_F64));
+    for (int j = 0; j < p->c->n_sources; j++)
+        if (most[j] == 0)
+            ff_warn(
+                "boundary \"%s\": no face has an area, so it does not act on the fields; see farfield check",
+                p->model->config->bc[p->c->source[j].bc].name);
+done:
+    ff_free(most);
+    return st;
+}
+
 /* Every name of the deck must be known, every name of the model given. */
 static ff_status unknown_name(const ff_config *c, const char *key, const char *known, int i)
 {
@@ -165,6 +187,7 @@ ff_status predict_setup(predict *p)
     FF_TRY(ff_agree(comm, st));
     FF_TRY(choose_shift(p));
     FF_TRY(ff_agree(comm, add_boundaries(p)));
+    FF_TRY(warn_of_no_area(p));
     p->n_comp = ff_names_comp(&p->model->config->outputs, p->model->config->dim);
     return predict_targets(p);
 }

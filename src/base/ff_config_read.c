@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Index of the option with exactly this key. */
 static int index_of(const char *key)
@@ -150,6 +151,7 @@ const char *ff_config_split_name(const char *arg, int *name_len)
     const char *eq = strchr(arg, '='), *slash = strchr(arg, '/');
     *name_len = 0;
     if (eq == NULL || eq == arg || (slash != NULL && slash < eq)) return arg;
+    if (access(arg, F_OK) == 0) return arg; /* a file of that whole name */
     *name_len = (int)(eq - arg);
     return eq + 1;
 }

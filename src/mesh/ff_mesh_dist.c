@@ -215,7 +215,7 @@ done:
 typedef enum { ROUTE_STL, ROUTE_HDF5, ROUTE_WHOLE } route;
 
 /* How rank 0 finds the file should be read; n: facets of a binary STL. */
-static ff_status choose_route(const char *path, int64_t *way, int64_t *n)
+static ff_status choose_route(const char *path, int64_t step, int64_t *way, int64_t *n)
 {
     bool stl;
     ff_bytes *b = NULL;
@@ -231,7 +231,7 @@ static ff_status choose_route(const char *path, int64_t *way, int64_t *n)
     FF_GO(ff_bytes_peek(b, 8, &head, &got));
     bool hdf5 = got == 8 && memcmp(head, "\x89HDF\r\n\x1a\n", 8) == 0;
     if (hdf5) FF_GO(ff_cgns_probe(path, &cgns));
-    if (stl && *n > 0)
+    if (stl && *n > 0 && step == 0) /* else ff_mesh_read() says what is wrong */
         *way = ROUTE_STL;
     else if (hdf5 && !cgns)
         *way = ROUTE_HDF5;
@@ -266,7 +266,7 @@ ff_status ff_mesh_read_dist(ff_comm *comm, const char *path, const ff_read_opts 
     bool read = false;
     *out = NULL;
     if (comm->size == 1) return ff_mesh_read(path, opts, out);
-    FF_TRY(ff_agree(comm, comm->rank == 0 ? choose_route(path, &word[0], &word[1]) : FF_OK));
+    FF_TRY(ff_agree(comm, comm->rank == 0 ? choose_route(path, opts->step, &word[0], &word[1]) : FF_OK));
     FF_TRY(ff_comm_bcast(comm, word, sizeof word, 0));
     ff_status st = FF_OK;
     if (word[0] == ROUTE_STL) {

@@ -185,7 +185,17 @@ static void warn_of_name(const char *path, const rule *found, const rule *named)
             named->what, found->what);
 }
 
-static ff_status choose(const char *path, reader **read)
+/* Of the readers only these look at the step; the others' files have none. */
+static ff_status check_step(const char *path, const rule *r, int64_t step)
+{
+    if (step == 0 || r->read == hdf5_read || r->read == ff_gmsh_read || r->read == ff_cgns_read ||
+        r->read == ff_vtk_read)
+        return FF_OK;
+    return ff_fail(FF_E_INPUT, "%s: step = %lld, but %s files have one step; expected 0", path,
+                   (long long)step, r->what);
+}
+
+static ff_status choose(const char *path, int64_t step, reader **read)
 {
     static const rule stl = {"", ff_stl_read, "STL", false}, obj = {"", ff_obj_read, "OBJ", false},
                       foam = {"", ff_foam_read_surface, "OpenFOAM", false},
@@ -216,6 +226,7 @@ static ff_status choose(const char *path, reader **read)
     }
     if (r->read == hdf5_read && ff_bytes_size(b) < 0)
         st = ff_fail(FF_E_UNSUPPORTED, "%s: is gzip-compressed HDF5; decompress it first", path);
+    if (st == FF_OK) st = check_step(path, r, step);
     if (st == FF_OK) warn_of_name(path, r, name_rule);
     *read = r->read;
 done:
@@ -243,6 +254,6 @@ ff_status ff_mesh_read(const char *path, const ff_read_opts *opts, ff_mesh **out
     *out = NULL;
     FF_TRY(ff_mesh_check_name(path));
     if (ff_foam_is(path)) return ff_foam_read(path, opts, out);
-    FF_TRY(choose(path, &read));
+    FF_TRY(choose(path, opts->step, &read));
     return read(path, opts, out);
 }

@@ -2,6 +2,7 @@
 
 #include "ff_h5.h"
 #include "ff_mem.h"
+#include "ff_model_write.h"
 #include "ff_rng.h"
 
 #include <math.h>
@@ -218,6 +219,7 @@ static ff_status read_file(const char *path, ff_model **out)
     }
     FF_GO(model_start(json, path, out));
     FF_GO(read_tensors(f, "/weights", *out));
+    if (ff_h5_attr_exists(f, "/", "digest")) FF_GO(ff_model_check_digest(f));
     st = finish(*out);
 done:
     ff_free(format);

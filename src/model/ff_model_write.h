@@ -15,6 +15,10 @@ ff_status ff_model_write(const ff_model *m, float *const *values, const char *so
 /* SHA-256 of the tensors as docs/formats.md defines it. Local */
 ff_status ff_model_digest(const ff_model *m, float *const *values, char hex[65]);
 
+/* Fails where the tensors of /weights as stored, whatever they are, have another digest than the file says. FF_E_INPUT.
+ *                                                                                                       Local */
+ff_status ff_model_check_digest(const ff_h5 *f);
+
 /* Dataset name of a tensor in a group: '/' becomes '|'. out [n] */
 void ff_model_dataset_name(char *out, size_t n, const char *group, const char *tensor);
 

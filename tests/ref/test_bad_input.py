@@ -236,6 +236,17 @@ class BadInput(ref.Case):
         with h5py.File(self.path("c.h5"), "r+") as f:
             f.attrs["config_json"] = json.dumps(config)[:-9]
         self.refused(self.predict_args(BODY, model=self.path("c.h5")), "c.h5")
+        fc.write_model(self.path("d.h5"), config, tensors, "test")
+        with h5py.File(self.path("d.h5"), "r+") as f:
+            f["weights"][key][1, 2] *= 1.001
+        self.refused(self.predict_args(BODY, model=self.path("d.h5")), "d.h5", "digest", "damaged")
+
+    def test_steps(self):
+        p, c = self.sphere()
+        ref.mi.write_stl(self.path("b.stl"), p, c)
+        ref.write_obj(self.path("b.obj"), p, c)
+        for name, what in (("b.stl", "STL"), ("b.obj", "OBJ"), (BODY, "VTK XML")):
+            self.refused([*self.predict_args(self.path(name)), "--step", "5"], "step = 5", what)
 
     def test_options(self):
         for option, words in ((["--theta", "-1"], ["theta", "-1"]), (["--leaf-size", "0"], ["leaf_size", "0"]),

@@ -121,6 +121,26 @@ class Predict(ref.Case):
         for name in ("C_p", "U_t"):
             self.assertLess(ref.rel_l2(there["cell_data/" + name], here["cell_data/" + name]), 1e-5, name)
 
+    def test_a_boundary_without_area_is_named(self):
+        flat = ref.write_obj(self.path("flat.obj"), np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0.0]]), np.array([[0, 1, 2]]))
+        for mesh, n in ((flat, 1), (self.mesh, 0)):
+            for ranks in (1, 2):
+                r = ref.run("predict", mesh, *GIVEN, "-o", self.path("o.vtp"), "--force", ranks=ranks)
+                self.assertEqual(r.code, 0, r.err)
+                self.assertEqual((r.out + r.err).count('boundary "body": no face has an area'), n)
+
+    def test_a_file_s_whole_name_counts_first(self):
+        """What looks like name=file is a file where there is one of that name."""
+        with open(self.mesh) as f, open(self.path("a=body.obj"), "w") as g:
+            g.write(f.read())
+        want = self.run_h5(self.mesh)
+        for ranks in (1, 2):
+            out = self.path("here.h5")
+            r = ref.run("predict", "a=body.obj", *GIVEN, "-o", out, "--force", ranks=ranks, cwd=self.dir.name)
+            self.assertEqual(r.code, 0, r.err)
+            with h5py.File(out) as f:
+                np.testing.assert_array_equal(f["cell_data/C_p"][()], want["cell_data/C_p"])
+
     def test_a_stray_point_moves_nothing(self):
         """A point that no face uses does not count as the surface's size."""
         there = self.p + [3000, 0, 0]
