@@ -172,13 +172,17 @@ static ff_status mpi_allgatherv(ff_comm *c, const void *send, size_t bytes, void
     if (c->lost) return lost(c);
     for (int r = 0; r < c->size; r++) total += recv_bytes != NULL ? recv_bytes[r] : bytes;
     if (total > row->piece) return allgatherv_long(c, send, bytes, recv, recv_bytes);
-    if (recv_bytes == NULL)
-        return check(MPI_Allgather(send, (int)bytes, MPI_BYTE, recv, (int)bytes, MPI_BYTE, row->comm),
-                     "MPI_Allgather");
     for (int r = 0, at = 0; r < c->size; r++) {
-        row->count[r] = (int)recv_bytes[r];
+        row->count[r] = (int)(recv_bytes != NULL ? recv_bytes[r] : bytes);
         row->displ[r] = at;
         at += row->count[r];
+    }
+    if (c->limit_s > 0) {
+        MPI_Request req;
+        FF_TRY(check(MPI_Iallgatherv(send, (int)bytes, MPI_BYTE, recv, row->count, row->displ, MPI_BYTE,
+                                     row->comm, &req),
+                     "MPI_Iallgatherv"));
+        return wait_all(c, 1, &req, "MPI_Iallgatherv");
     }
     return check(
         MPI_Allgatherv(send, (int)bytes, MPI_BYTE, recv, row->count, row->displ, MPI_BYTE, row->comm),

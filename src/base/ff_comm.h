@@ -80,8 +80,8 @@ ff_status ff_comm_exchange_end(ff_comm *c, ff_request **req); /* NULL request is
 /* The ranks of equal colour (>= 0) as a communicator of their own, in the order they have here; ff_comm_destroy. */
 ff_status ff_comm_split(ff_comm *c, int colour, ff_comm **out);
 
-/* From now on an agreement (ff_agree, a barrier, small reductions and broadcasts) that takes longer fails with FF_E_COMM,
- * and the communicator is lost: every later call on it fails at once, and its process should end, with all others, by the
+/* From now on an agreement (ff_agree, a barrier, small reductions and broadcasts), a gathering of less than 1 GiB or an
+ * exchange that takes longer fails with FF_E_COMM, and the communicator is lost: every later call on it fails at once, and its process should end, with all others, by the
  * launcher's help. HUGE_VAL: as long as it takes, yet a rank with a limit and one without still meet; all ranks begin with
  * it in one place. 0, the state at first: the library's blocking calls, which never meet those.               Local */
 void ff_comm_limit(ff_comm *c, double limit_s);

@@ -704,13 +704,13 @@ const ff_option ff_options[] = {
              "takes at most half of each GPU's budget. Results are the same."},
     {.key = "run.deadline",
      .type = FF_OPT_DOUBLE,
-     .value = "300",
+     .value = "25",
      .range = "> 0",
      .unit = "s",
      .verbs = ALL,
-     .help =
-         "On GPUs: an exchange between ranks that takes longer ends the run; the time of computing is not "
-         "counted."},
+     .help = "On GPUs: where a rank waits longer for the others within an evaluation, all ranks end with one "
+             "message; "
+             "larger where the GPUs of a run differ much in speed."},
     {.key = "run.threads",
      .type = FF_OPT_INT,
      .value = "0",

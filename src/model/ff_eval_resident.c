@@ -1,36 +1,9 @@
-/* The evaluation on a backend that keeps it to itself (ff_resident.h): networks, what each cloud brings, the exchange
- * between ranks, results back to home order. */
-#include "ff_eval_int.h"
-
-#include "ff_eval_link.h"
-#include "ff_mem.h"
-#include "ff_moment.h"
+/* The evaluation on a backend that keeps it to itself (ff_resident.h): networks, start and layers, results back to home
+ * order. */
+#include "ff_eval_resident_int.h"
 #include "ff_timer.h"
 
 #include <math.h>
-#include <string.h>
-
-typedef struct cloud_link {
-    ff_link l;
-    double *x, *normal, *field, *mu; /* own order */
-    ff_request *req;
-} cloud_link;
-
-struct eval_resident {
-    ff_resident *r;
-    ff_resident_model m;
-    ff_pair_net **net; /* [n_layers][n_src][n_len] */
-    int64_t *madds;    /* [n_layers] of the first source's networks */
-    int *slot, *n_scalar, *n_stat;
-    float *weight, *bias;
-    cloud_link *link; /* [n_cloud]; on several ranks only */
-    /* whole trees */
-    int64_t *home, *cut;       /* [n_cloud][size + 1] */
-    double *share, *old_share; /* [size + 1] */
-    int64_t *work;             /* [size] */
-    bool balanced;             /* share follows from work that was counted */
-    ff_resident_counts counts;
-};
 
 bool ff_eval_is_resident(const ff_eval *e)
 {
@@ -118,226 +91,6 @@ static ff_status make_tables(ff_eval *e)
     return FF_OK;
 }
 
-/* ---- the exchange ---- */
-
-/* The ranks meet here before an exchange and at the end of each layer: where exchanges have a deadline, so has this. */
-static ff_status agree(void *ctx, ff_status mine)
-{
-    const ff_eval *e = ctx;
-    double deadline_s = e->opts.backend->deadline_s;
-    if (deadline_s > 0) ff_comm_limit(e->comm, deadline_s);
-    ff_status st = ff_agree(e->comm, mine);
-    if (deadline_s > 0 && !ff_comm_lost(e->comm)) ff_comm_limit(e->comm, HUGE_VAL);
-    return st;
-}
-
-typedef struct upper_ctx {
-    const int32_t *row_of;
-    double *rows;
-    int m;
-} upper_ctx;
-
-static void upper_node(void *ctx, int32_t i, const double *sum)
-{
-    const upper_ctx *u = ctx;
-    if (u->row_of[i] >= 0) memcpy(u->rows + (int64_t)u->row_of[i] * u->m, sum, (size_t)u->m * sizeof *sum);
-}
-
-static ff_status upper(void *ctx, int cloud, int m, const double *own, double *rows)
-{
-    const ff_eval *e = ctx;
-    upper_ctx u = {e->res->link[cloud].l.row_of, rows, m};
-    ff_moment_ops ops = {m, NULL, upper_node, &u};
-    return ff_moment_upper(e->let[cloud], &ops, own);
-}
-
-/* Messages of a cloud's rows; without the empty ones. */
-static ff_resident_msgs row_messages(const cloud_link *l, size_t row_bytes, void *send, void *recv)
-{
-    ff_resident_msgs m = {l->l.send_msg, l->l.recv_msg, 0, 0};
-    ff_link_rows(&l->l, row_bytes, send, recv, &m);
-    return m;
-}
-
-static ff_status begin(void *ctx, int cloud, size_t row_bytes, void *send, void *recv)
-{
-    ff_eval *e = ctx;
-    cloud_link *l = &e->res->link[cloud];
-    ff_resident_msgs m = row_messages(l, row_bytes, send, recv);
-    return e->let[cloud]->transport->begin(e->comm, m.send, m.n_send, m.recv, m.n_recv, &l->req);
-}
-
-static ff_status end(void *ctx, int cloud)
-{
-    ff_eval *e = ctx;
-    return e->let[cloud]->transport->end(e->comm, &e->res->link[cloud].req);
-}
-
-static void rows_of(void *ctx, int cloud, size_t row_bytes, void *send, void *recv, ff_resident_msgs *m)
-{
-    ff_link_rows(&((const ff_eval *)ctx)->res->link[cloud].l, row_bytes, send, recv, m);
-}
-
-static void sums_of(void *ctx, int cloud, size_t row_bytes, void *all, ff_resident_msgs *m)
-{
-    ff_link_sums(&((const ff_eval *)ctx)->res->link[cloud].l, row_bytes, all, m);
-}
-
-/* ---- what a cloud brings ---- */
-
-static void link_free(cloud_link *l)
-{
-    ff_link_free(&l->l);
-    ff_free(l->x);
-    ff_free(l->normal);
-    ff_free(l->field);
-    ff_free(l->mu);
-    *l = (cloud_link){.req = NULL};
-}
-
-/* Inputs of cloud i in own order. */
-static ff_status to_own(ff_eval *e, int i, cloud_link *l)
-{
-    const ff_cloud *cloud = e->cloud[i];
-    bool source = i < e->n_src;
-    int64_t n = cloud->n_own, dim = e->dim;
-    int64_t n_field = source ? e->res->n_stat[i] - dim : 0;
-    const ff_source *src = source ? &e->c->source[i] : NULL;
-    const eval_set *set = &e->set[i];
-    ff_status st = ff_link_make(e->let[i], source, set->task, set->remote, set->n_tasks, &l->l);
-    if (st == FF_OK) st = FF_NEW(l->x, n * dim + 1);
-    if (st == FF_OK) st = FF_NEW(l->normal, n * dim + 1);
-    if (st == FF_OK) st = FF_NEW(l->field, n * n_field + 1);
-    if (st == FF_OK) st = FF_NEW(l->mu, n + 1);
-    FF_TRY(ff_agree(e->comm, st));
-    FF_TRY(ff_cloud_to_own(cloud, (size_t)dim * sizeof(double), source ? src->x : e->c->target_x, l->x));
-    if (!source) return FF_OK;
-    FF_TRY(ff_cloud_to_own(cloud, (size_t)dim * sizeof(double), src->normal, l->normal));
-    if (n_field > 0) FF_TRY(ff_cloud_to_own(cloud, (size_t)n_field * sizeof(double), src->field, l->field));
-    return ff_cloud_to_own(cloud, sizeof(double), src->mu, l->mu);
-}
-
-static ff_resident_cloud given_home(const ff_eval *e, int i)
-{
-    if (i >= e->n_src)
-        return (ff_resident_cloud){.n = e->c->n_targets, .x32 = e->c->target_x32, .x = e->c->target_x};
-    const ff_source *s = &e->c->source[i];
-    return (ff_resident_cloud){
-        .n = s->n, .x32 = s->x32, .x = s->x, .normal = s->normal, .field = s->field, .mu = s->mu};
-}
-
-static ff_resident_cloud given_own(const ff_eval *e, int i)
-{
-    const cloud_link *l = &e->res->link[i];
-    ff_resident_cloud c = {
-        .n = e->cloud[i]->n_own, .x = l->x, .normal = l->normal, .field = l->field, .mu = l->mu};
-    ff_link_give(&l->l, &c);
-    return c;
-}
-
-/* ---- whole trees: ranks share the targets ---- */
-
-static int64_t n_home(const ff_eval *e, int i)
-{
-    return i < e->n_src ? e->c->source[i].n : e->c->n_targets;
-}
-
-/* Device bytes of one point or node, roughly: rows, tree, and the records of the layer in work. */
-static int64_t row_bytes(const ff_eval *e)
-{
-    const ff_model_config *m = e->c->model->config;
-    int most = 0;
-    for (int j = 0; j < e->n_src; j++) {
-        int n = ff_names_comp(&m->bc[e->c->source[j].bc].fields, e->dim);
-        if (n > most) most = n;
-    }
-    return 100 + 16 * e->dim + 4 * (most + e->dim + e->n_dyn) + e->n_len * 4 * m->hidden[0];
-}
-
-ff_status ff_eval_resident_whole(ff_eval *e)
-{
-    const ff_pair_backend *b = e->opts.backend;
-    int64_t limit = b->whole_bytes, rows = 0;
-    FF_TRY(ff_comm_allreduce(e->comm, &limit, 1, FF_MIN_I64));
-    for (int i = 0; i < e->n_cloud; i++) {
-        int64_t n = n_home(e, i);
-        FF_TRY(ff_comm_allreduce(e->comm, &n, 1, FF_SUM_I64));
-        rows += n + ff_topo_nodes(n, e->c->leaf_size);
-    }
-    e->whole = limit > 0 && rows <= limit / row_bytes(e);
-    return FF_OK;
-}
-
-static ff_status gather(void *ctx, void *all, const size_t *off)
-{
-    const ff_eval *e = ctx;
-    ff_status st = FF_OK;
-    int size = e->comm->size, me = e->comm->rank;
-    size_t *bytes = NULL;
-    char *own = NULL;
-    st = FF_NEW(bytes, size);
-    if (st == FF_OK) st = FF_NEW(own, off[me + 1] - off[me] + 1);
-    FF_GO(ff_agree(e->comm, st));
-    for (int r = 0; r < size; r++) bytes[r] = off[r + 1] - off[r];
-    memcpy(own, (char *)all + off[me], bytes[me]);
-    st = ff_comm_allgatherv(e->comm, own, bytes[me], all, bytes);
-done:
-    ff_free(bytes);
-    ff_free(own);
-    return st;
-}
-
-/* Where the ranks' shares lie, and a cut; both are the same on all ranks. */
-static ff_status share_targets(ff_eval *e)
-{
-    eval_resident *s = e->res;
-    int size = e->comm->size, runs = size + 1;
-    if (s->home == NULL) {
-        ff_status st = FF_NEW0(s->home, e->n_cloud * runs);
-        if (st == FF_OK) st = FF_NEW0(s->cut, e->n_cloud * runs);
-        if (st == FF_OK) st = FF_NEW0(s->share, runs);
-        if (st == FF_OK) st = FF_NEW0(s->old_share, runs);
-        if (st == FF_OK) st = FF_NEW0(s->work, runs);
-        FF_TRY(ff_agree(e->comm, st));
-        for (int r = 0; r <= size; r++) s->share[r] = (double)r / size;
-    }
-    for (int i = 0; i < e->n_cloud; i++) {
-        int64_t n = n_home(e, i), *home = s->home + i * runs;
-        FF_TRY(ff_comm_allgather(e->comm, &n, sizeof n, home + 1));
-        for (int r = 0; r < size; r++) home[r + 1] += home[r];
-        ff_cut_by_share(home[size], e->c->leaf_size, size, s->share, s->cut + i * runs);
-    }
-    return FF_OK;
-}
-
-/* Shares by the work that was counted with the last ones; *far: by more than a few per cent off. */
-static ff_status balance(ff_eval *e, bool *far)
-{
-    eval_resident *s = e->res;
-    int size = e->comm->size;
-    int64_t most = 0;
-    double sum = 0;
-    FF_TRY(ff_comm_allgather(e->comm, &e->stats.dist.work, sizeof *s->work, s->work));
-    for (int r = 0; r < size; r++) {
-        sum += (double)s->work[r];
-        if (s->work[r] > most) most = s->work[r];
-    }
-    memcpy(s->old_share, s->share, (size_t)(size + 1) * sizeof *s->share);
-    ff_cut_share(size, s->work, s->old_share, s->share);
-    *far = (double)most * size > 1.03 * sum;
-    s->balanced = s->balanced || sum > 0;
-    return FF_OK;
-}
-
-static ff_resident_cloud given_share(const ff_eval *e, int i)
-{
-    ff_resident_cloud c = given_home(e, i);
-    int runs = e->comm->size + 1;
-    c.home = e->res->home + i * runs;
-    c.cut = e->res->cut + i * runs;
-    return c;
-}
-
 /* ---- calls from ff_eval.c ---- */
 
 static ff_status create(ff_eval *e)
@@ -346,20 +99,7 @@ static ff_status create(ff_eval *e)
     FF_TRY(FF_NEW0(e->res, 1));
     FF_TRY(make_nets(e));
     FF_TRY(make_tables(e));
-    const ff_device_comm *device = e->opts.backend->device_comm;
-    if (device != NULL && device->comm != e->comm) device = NULL; /* it joins other ranks */
-    ff_resident_comm comm = {.size = e->comm->size,
-                             .rank = e->comm->rank,
-                             .ctx = e,
-                             .whole = e->whole,
-                             .gather = gather,
-                             .agree = agree,
-                             .upper = upper,
-                             .begin = begin,
-                             .end = end,
-                             .device = device,
-                             .rows = rows_of,
-                             .sums = sums_of};
+    ff_resident_comm comm = ff_eval_res_comm(e);
     return ops->create(e->opts.backend->impl, &e->res->m, &comm, &e->res->r);
 }
 
@@ -379,10 +119,8 @@ static ff_status take_counts(ff_eval *e)
 /* Trees and lists on the device of what is given. */
 static ff_status start(ff_eval *e, ff_resident_cloud *given)
 {
-    bool many = e->comm->size > 1;
     int me = e->comm->rank;
-    for (int i = 0; i < e->n_cloud; i++)
-        given[i] = e->whole ? given_share(e, i) : many ? given_own(e, i) : given_home(e, i);
+    for (int i = 0; i < e->n_cloud; i++) given[i] = ff_eval_res_given(e, i);
     ff_status st = e->opts.backend->resident->start(e->res->r, given);
     if (st == FF_OK) st = take_counts(e);
     e->stats.dist.points = 0;
@@ -396,12 +134,12 @@ static ff_status start(ff_eval *e, ff_resident_cloud *given)
 static ff_status start_whole(ff_eval *e, ff_resident_cloud *given)
 {
     bool known = e->res->balanced, far = false;
-    FF_TRY(share_targets(e));
+    FF_TRY(ff_eval_res_share(e));
     FF_TRY(start(e, given));
     if (known) return FF_OK;
-    FF_TRY(balance(e, &far));
+    FF_TRY(ff_eval_res_balance(e, &far));
     if (!far) return FF_OK;
-    FF_TRY(share_targets(e));
+    FF_TRY(ff_eval_res_share(e));
     return start(e, given);
 }
 
@@ -412,19 +150,15 @@ ff_status ff_eval_resident_start(ff_eval *e)
     bool parts = e->comm->size > 1 && !e->whole;
     if (e->res == NULL) FF_TRY(ff_agree(e->comm, create(e)));
     FF_TRY(FF_NEW_ALL(e->comm, given, e->n_cloud + 1));
+    ff_eval_res_limit(e, true);
     for (int i = 0; i < e->n_cloud && parts; i++) {
-        link_free(&e->res->link[i]);
-        FF_GO(to_own(e, i, &e->res->link[i]));
+        ff_eval_res_link_free(&e->res->link[i]);
+        FF_GO(ff_eval_res_to_own(e, i, &e->res->link[i]));
     }
     st = e->whole ? start_whole(e, given) : start(e, given);
 done:
-    for (int i = 0; i < e->n_cloud; i++) { /* the inputs are with the backend now */
-        cloud_link *l = &e->res->link[i];
-        FF_FREE(l->x);
-        FF_FREE(l->normal);
-        FF_FREE(l->field);
-        FF_FREE(l->mu);
-    }
+    ff_eval_res_limit(e, false);
+    for (int i = 0; i < e->n_cloud; i++) ff_eval_res_drop_inputs(&e->res->link[i]);
     ff_free(given);
     return st;
 }
@@ -434,7 +168,7 @@ static ff_status show(ff_eval *e, int k, int i)
 {
     ff_status st = FF_OK;
     bool final = k == e->c->model->config->n_comm, many = e->comm->size > 1 && !e->whole;
-    int64_t n_comp = final ? e->res->m.n_out : e->n_dyn, n = n_home(e, i),
+    int64_t n_comp = final ? e->res->m.n_out : e->n_dyn, n = ff_eval_res_n_home(e, i),
             n_given = many ? e->cloud[i]->n_own : n;
     float *given = NULL, *home = NULL;
     double *rows = NULL;
@@ -462,7 +196,7 @@ static ff_status keep_rows(ff_eval *e, int k, int i)
     bool final = k == e->c->model->config->n_comm, many = e->comm->size > 1;
     int64_t n_comp = final ? e->res->m.n_out : e->n_dyn;
     float *given = NULL, *own = NULL;
-    st = FF_NEW(given, (many ? cloud->n_own : n_home(e, i)) * n_comp + 1);
+    st = FF_NEW(given, (many ? cloud->n_own : ff_eval_res_n_home(e, i)) * n_comp + 1);
     if (st == FF_OK && !many) st = FF_NEW(own, cloud->n_own * n_comp + 1);
     if (st == FF_OK) st = e->opts.backend->resident->rows(e->res->r, k, i, given);
     FF_GO(ff_agree(e->comm, st));
@@ -480,10 +214,10 @@ static ff_status fields(ff_eval *e, double *out)
 {
     const ff_resident_ops *ops = e->opts.backend->resident;
     double *own = NULL;
-    if (e->comm->size == 1 || e->whole) return agree(e, ops->fields(e->res->r, out));
+    if (e->comm->size == 1 || e->whole) return ff_eval_res_agree(e, ops->fields(e->res->r, out));
     const ff_cloud *cloud = e->cloud[e->target];
     FF_TRY(FF_NEW_ALL(e->comm, own, cloud->n_own * e->res->m.n_out + 1));
-    ff_status st = agree(e, ops->fields(e->res->r, own));
+    ff_status st = ff_eval_res_agree(e, ops->fields(e->res->r, own));
     if (st == FF_OK) st = ff_cloud_to_home(cloud, (size_t)e->res->m.n_out * sizeof *own, own, out);
     ff_free(own);
     return st;
@@ -505,11 +239,12 @@ ff_status ff_eval_resident_run(ff_eval *e, double *out)
     const ff_resident_ops *ops = e->opts.backend->resident;
     int n_comm = e->c->model->config->n_comm;
     ff_phase_begin("layers");
+    ff_eval_res_limit(e, true);
     ff_eval_drop_kept(e);
     if (e->opts.keep) FF_GO(FF_NEW0_ALL(e->comm, e->kept, (n_comm + 1) * e->n_cloud + 1));
     for (int k = 0; k <= n_comm; k++) {
         st = ops->layer(e->res->r, k);
-        if (e->comm->size > 1 || st != FF_OK) FF_GO(agree(e, st));
+        if (e->comm->size > 1 || st != FF_OK) FF_GO(ff_eval_res_agree(e, st));
         for (int i = 0; i < e->n_cloud; i++) {
             if (k == n_comm ? i != e->target : i >= e->n_src) continue;
             if (e->opts.layer != NULL) FF_GO(show(e, k, i));
@@ -517,14 +252,15 @@ ff_status ff_eval_resident_run(ff_eval *e, double *out)
         }
     }
     FF_GO(fields(e, out));
-    if (e->comm->size > 1) FF_GO(agree(e, take_traffic(e)));
-    FF_GO(agree(e, e->res->counts.final_evals == 0 ? take_counts(e) : FF_OK));
-    if (e->whole) FF_GO(balance(e, &(bool){false}));
+    if (e->comm->size > 1) FF_GO(ff_eval_res_agree(e, take_traffic(e)));
+    FF_GO(ff_eval_res_agree(e, e->res->counts.final_evals == 0 ? take_counts(e) : FF_OK));
+    if (e->whole) FF_GO(ff_eval_res_balance(e, &(bool){false}));
     e->stats.pairs = e->stats.dist.work;
     for (int k = 0; k <= n_comm; k++)
         e->stats.flop +=
             2 * e->res->madds[k] * (k == n_comm ? e->res->counts.final_evals : e->res->counts.comm_evals);
 done:
+    ff_eval_res_limit(e, false);
     ff_phase_end();
     ff_phase_count("layers", "evals", (double)e->stats.pairs, 0);
     return st;
@@ -548,7 +284,7 @@ void ff_eval_resident_free(ff_eval *e)
     b->resident->destroy(&s->r);
     for (int k = 0; s->net != NULL && k < (e->c->model->config->n_comm + 1) * e->n_src * e->n_len; k++)
         b->net_destroy(b->impl, &s->net[k]);
-    for (int i = 0; i < e->n_cloud && s->link != NULL; i++) link_free(&s->link[i]);
+    for (int i = 0; i < e->n_cloud && s->link != NULL; i++) ff_eval_res_link_free(&s->link[i]);
     ff_free(s->net);
     ff_free(s->madds);
     ff_free(s->slot);
