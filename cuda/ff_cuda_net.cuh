@@ -57,7 +57,18 @@ typedef struct ff_pair_dev {
     float *part;
     int32_t n_t;
     int64_t n_piece, n_group;
+    int spare; /* multiprocessors that the fused kernels leave alone */
 } ff_pair_dev;
+
+/* Multiprocessors of the current device less spare, at least one. */
+static inline cudaError_t ff_cuda_processors(int spare, int *n)
+{
+    int device;
+    cudaError_t e = cudaGetDevice(&device);
+    if (e == cudaSuccess) e = cudaDeviceGetAttribute(n, cudaDevAttrMultiProcessorCount, device);
+    if (e == cudaSuccess) *n = *n > spare ? *n - spare : 1;
+    return e;
+}
 
 /* A row of the table of fused kernels: which shapes it serves, how weights are packed, how it starts. */
 typedef struct ff_fused_row {
@@ -102,8 +113,14 @@ typedef struct ff_pair_run_args {
     const void *h0;
     float *part, *rows;
     bool add;
+    int spare; /* of the launch, as in ff_pair_dev */
 } ff_pair_run_args;
 ff_status ff_pair_run(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s);
+/* Its two steps. Launch sums the pieces of lists into part; where the network's kernel takes them (ff_pair_splits) the
+ * lists may be runs of pieces of others (src/kernel/ff_list_split.h). */
+ff_status ff_pair_launch(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s);
+ff_status ff_pair_reduce(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s);
+bool ff_pair_splits(const ff_cuda_net *net);
 
 const ff_fused_row *ff_fused_find(const ff_net_dims *d, ff_cuda_precision precision);
 double ff_fused_work(const ff_fused_row *row); /* padded multiply-adds of a pair */

@@ -21,6 +21,9 @@ static __device__ inline int64_t ff_thread(void)
     return (int64_t)blockIdx.x * 256 + threadIdx.x;
 }
 
+/* d [n] becomes the sums before each (pair_lists.cu); d_work: ff_cuda_cut_bytes(n) bytes. */
+ff_status ff_scan_i32(int32_t *d, int32_t n, void *d_work, cudaStream_t s);
+
 #define FF_ALLOC(pool, p, n) ff_cuda_alloc((pool), (size_t)(n) * sizeof *(p), &(p))
 
 #endif

@@ -30,6 +30,7 @@ static void cloud_free(ff_resident *r, ff_res_cloud *c)
 static void drop(ff_resident *r)
 {
     ff_cuda_pool *pool = r->impl->pool;
+    ff_res_split_drop(r);
     if (r->lists != NULL && r->kept != NULL) ff_res_lists_drop(r);
     for (int i = 0; i < r->m.n_cloud && r->cloud != NULL; i++) cloud_free(r, &r->cloud[i]);
     ff_cuda_free(pool, r->d_view);
@@ -221,6 +222,7 @@ static ff_status res_start(ff_resident *r, const ff_resident_cloud *given)
     FF_TRY(ff_res_whole(r) ? start_whole(r, given) : start_parts(r, given));
     FF_TRY(ff_res_phase(r, "lists"));
     FF_TRY(ff_res_lists(r));
+    FF_TRY(ff_res_split_lists(r));
     return ff_res_phase(r, NULL);
 }
 
@@ -280,6 +282,7 @@ static ff_status ranks_alloc(ff_resident *r)
     if (r->comm.size == 1) return FF_OK;
     FF_TRY(FF_NEW_CUDA(r->exchange, n));
     FF_TRY(FF_NEW_CUDA(r->gather_off, r->comm.size + 1));
+    FF_TRY(FF_NEW_CUDA(r->runs, r->m.n_cloud * FF_RES_N_GIVEN + 1));
     FF_TRY(FF_NEW_CUDA(r->msgs.send, n_msg + 1));
     FF_TRY(FF_NEW_CUDA(r->msgs.recv, n_msg + 1));
     FF_CU(cudaDeviceGetStreamPriorityRange(&least, &most));
@@ -299,6 +302,7 @@ static void ranks_free(ff_resident *r)
     ff_free(r->exchange);
     (void)cudaFreeHost(r->h_gather);
     ff_free(r->gather_off);
+    ff_free(r->runs);
     ff_free(r->msgs.send);
     ff_free(r->msgs.recv);
 }

@@ -110,8 +110,28 @@ typedef struct ff_agg_dims {
     int dim, n_lat, n_dyn, stride; /* stride: doubles of a row of sums; the last one is mu */
 } ff_agg_dims;
 
-/* Memory of the layer in work; H0 and STRENGTH hold all branches. */
-enum { FF_RES_REC, FF_RES_PART, FF_RES_ROWS, FF_RES_HOME, FF_RES_H0, FF_RES_STRENGTH, FF_RES_N_WORK };
+/* Memory of the layer in work; H0 and STRENGTH hold all branches. EARLY: rows of the source that was begun early. */
+enum {
+    FF_RES_REC,
+    FF_RES_PART,
+    FF_RES_ROWS,
+    FF_RES_HOME,
+    FF_RES_H0,
+    FF_RES_STRENGTH,
+    FF_RES_EARLY,
+    FF_RES_N_WORK
+};
+
+/* Lists of one source in two, see res_early.cu. */
+typedef struct ff_res_split {
+    int source;          /* -1: none */
+    ff_subtree from;     /* early: points and nodes of this subtree of the source */
+    ff_cuda_lists list[2]; /* early, rest: what ff_pair_launch() reads; d_src is the whole list's */
+    int32_t *d_target[2];  /* [n_t] which target of the whole list a target is a run of */
+    /* where the final layer shares lists: its runs and groups */
+    int32_t n_final[2];
+    int64_t final_group[2];
+} ff_res_split;
 
 struct ff_resident {
     ff_cuda_impl *impl;
@@ -128,6 +148,7 @@ struct ff_resident {
     /* [2][2][n_src]: communication layers, final layer; ranges that are not late, late ones. NULL where a list has no
      * targets, or is shared or chunked */
     ff_cuda_lists **lists;
+    ff_res_split split[2]; /* communication layers, final layer */
     int64_t *final_total; /* [2][n_src][2] pieces and groups of the final layer's entries of shared lists */
     bool chunked;
     ff_res_chunks *kept;         /* [2][n_cloud][n_src] */
@@ -150,6 +171,8 @@ struct ff_resident {
     ff_resident_msgs msgs;     /* room for all of a group */
     char *h_gather;            /* pinned, for the way through the host with whole trees */
     size_t h_gather_bytes, *gather_off; /* [size + 1] */
+    struct ff_res_runs *runs;           /* [n_runs] blocks under way with whole trees */
+    int n_runs;
     /* phases */
     const char *phase_name[FF_RES_MAX_PHASES];
     double phase_s[FF_RES_MAX_PHASES];
@@ -218,6 +241,8 @@ void ff_res_part(const ff_resident *r, bool final, bool late, int part, int *clo
 /* All lists, or none where they are to be had in chunks (chunked). */
 ff_status ff_res_lists(ff_resident *r);
 void ff_res_lists_drop(ff_resident *r);
+/* Whether the pool's budget holds what the layers will need beside the lists, and more bytes. */
+bool ff_res_lists_fit(const ff_resident *r, int64_t more);
 /* The lists of source j, borrowed; there are parts. */
 void ff_res_lists_of(const ff_resident *r, bool final, bool late, int j, ff_cuda_lists *view);
 /* part part of l: cloud i against source j */
@@ -227,6 +252,14 @@ ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int range, int j, 
 ff_status ff_res_chunk_done(ff_resident *r, bool final, int i, int j, bool count, ff_res_chunk *c);
 ff_status ff_res_counts(ff_resident *r, ff_resident_counts *n);
 ff_status ff_res_counts_reset(ff_resident *r);
+
+/* res_early.cu: with whole trees on several ranks, work of a layer that does not read other ranks' values. Local */
+ff_status ff_res_split_lists(ff_resident *r); /* after ff_res_lists() */
+void ff_res_split_drop(ff_resident *r);
+/* The lists of layer k in two, borrowed; false: it has none. */
+bool ff_res_split_of(const ff_resident *r, int k, ff_res_split *view);
+/* Targets' places of both lists from those of the whole one, which change between layers. */
+ff_status ff_res_split_targets(ff_resident *r, const ff_res_split *s, const ff_cuda_lists *whole);
 
 /* res_layer.cu */
 ff_status ff_res_layer(ff_resident *r, int k);

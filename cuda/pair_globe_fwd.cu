@@ -62,9 +62,8 @@ template <class C, bool MLP>
 static cudaError_t launch(const ff_net_dims *d, const ff_pair_dev *p, const char *image, const float *bias,
                           cudaStream_t stream)
 {
-    int device, sms;
-    cudaError_t e = cudaGetDevice(&device);
-    if (e == cudaSuccess) e = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+    int sms;
+    cudaError_t e = ff_cuda_processors(p->spare, &sms);
     if (e == cudaSuccess)
         e = cudaFuncSetAttribute(pair_globe_fwd<C, MLP>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  C::SMEM);

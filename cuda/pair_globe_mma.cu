@@ -207,9 +207,8 @@ template <int PREC, int MT>
 static cudaError_t launch(const ff_net_dims *d, const ff_mma_cfg *c, const ff_pair_dev *p, const char *image,
                           const float *bias, const int32_t *tab, cudaStream_t stream)
 {
-    int device, sms, blocks, threads = 32 * (c->wr * c->wc + c->feeders);
-    cudaError_t e = cudaGetDevice(&device);
-    if (e == cudaSuccess) e = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
+    int sms, blocks, threads = 32 * (c->wr * c->wc + c->feeders);
+    cudaError_t e = ff_cuda_processors(p->spare, &sms);
     if (e == cudaSuccess) e = ff_cuda_shared((const void *)pair_globe_mma<PREC, MT>, c->smem);
     if (e == cudaSuccess)
         e = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, pair_globe_mma<PREC, MT>, threads,

@@ -1,4 +1,5 @@
 /* Cutting target lists into pieces, and the second step of every pair sum: pieces of a target in order, in double. */
+#include "ff_cuda_scan.cuh"
 #include "ff_globe_mma.cuh"
 
 #include <cub/device/device_scan.cuh>
@@ -48,6 +49,15 @@ done:
     return st;
 }
 
+ff_status ff_scan_i32(int32_t *d, int32_t n, void *d_work, cudaStream_t s)
+{
+    ff_status st = FF_OK;
+    size_t bytes = scan_bytes(n);
+    FF_CU(cub::DeviceScan::ExclusiveSum(d_work, bytes, d, d, n, s));
+done:
+    return st;
+}
+
 /* add: networks after the first, whose rounded sums are added in float32. */
 static __global__ void reduce_pieces(int64_t n, int n_comp, const int32_t *piece_off, const float *part,
                                      bool add, float *out)
@@ -60,11 +70,15 @@ static __global__ void reduce_pieces(int64_t n, int n_comp, const int32_t *piece
     out[i] = add ? out[i] + (float)sum : (float)sum;
 }
 
-ff_status ff_pair_run(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s)
+bool ff_pair_splits(const ff_cuda_net *net)
+{
+    return net->fused != NULL || net->mma != NULL; /* the plain kernel counts pieces from the lists' first */
+}
+
+ff_status ff_pair_launch(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s)
 {
     ff_status st = FF_OK;
     const ff_cuda_lists *l = a->lists;
-    int64_t n = (int64_t)l->n_t * net->d.n_comp;
     ff_pair_dev p;
     p.x_t = l->d_x_t;
     p.x_s = a->x_s;
@@ -82,18 +96,34 @@ ff_status ff_pair_run(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStr
     p.n_t = l->n_t;
     p.n_piece = l->n_piece;
     p.n_group = l->n_group;
-    if (n == 0) return FF_OK;
-    if (p.n_piece > 0 && net->fused != NULL)
+    p.spare = a->spare;
+    if (p.n_piece == 0) return FF_OK;
+    if (net->fused != NULL)
         FF_CU(net->fused->launch(&net->d, &p, net->image, net->bias, s));
-    else if (p.n_piece > 0 && net->mma != NULL)
+    else if (net->mma != NULL)
         FF_CU(ff_mma_launch(&net->d, net->mma, net->precision, &p, net->image, net->bias, net->tab, s));
-    else if (p.n_piece > 0)
+    else
         FF_CU(ff_plain_launch(&net->d, &p, net->w_pair, s));
-    reduce_pieces<<<(unsigned)((n + BLOCK - 1) / BLOCK), BLOCK, 0, s>>>(n, net->d.n_comp, l->d_piece_off,
-                                                                        a->part, a->add, a->rows);
+done:
+    return st;
+}
+
+ff_status ff_pair_reduce(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s)
+{
+    ff_status st = FF_OK;
+    int64_t n = (int64_t)a->lists->n_t * net->d.n_comp;
+    if (n == 0) return FF_OK;
+    reduce_pieces<<<(unsigned)((n + BLOCK - 1) / BLOCK), BLOCK, 0, s>>>(
+        n, net->d.n_comp, a->lists->d_piece_off, a->part, a->add, a->rows);
     FF_CU(cudaGetLastError());
 done:
     return st;
+}
+
+ff_status ff_pair_run(const ff_cuda_net *net, const ff_pair_run_args *a, cudaStream_t s)
+{
+    FF_TRY(ff_pair_launch(net, a, s));
+    return ff_pair_reduce(net, a, s);
 }
 
 ff_status ff_cuda_pair_forward(const ff_cuda_net *net, const ff_cuda_pair_args *args, void *stream)
@@ -105,6 +135,7 @@ ff_status ff_cuda_pair_forward(const ff_cuda_net *net, const ff_cuda_pair_args *
                           (const char *)args->d_rec + ff_h0_offset(&net->d, args->n_src),
                           args->d_part,
                           args->d_out,
-                          false};
+                          false,
+                          0};
     return ff_pair_run(net, &a, (cudaStream_t)stream);
 }

@@ -48,31 +48,45 @@ static ff_status source_records(ff_resident *r, int k, int j, int64_t from, int6
                           strength, slot, ff_res_stream(r));
 }
 
+/* Branch b of source j on lists, rows into memory rows. */
+static ff_pair_run_args run_args(const ff_resident *r, int j, const layer_source *s,
+                                 const ff_cuda_lists *lists, int b, int rows)
+{
+    ff_pair_run_args a = {lists,
+                          r->cloud[j].d_xs,
+                          s->strength[b],
+                          (const float *)r->work[FF_RES_REC],
+                          s->h0[b],
+                          (float *)r->work[FF_RES_PART],
+                          (float *)r->work[rows],
+                          b > 0,
+                          0};
+    return a;
+}
+
+static ff_status list_memory(ff_resident *r, const layer_source *s, const ff_cuda_lists *lists, int rows)
+{
+    FF_TRY(ff_res_need(r, FF_RES_PART, (size_t)lists->n_piece * (size_t)s->n_comp * sizeof(float)));
+    return ff_res_need(r, rows, (size_t)lists->n_t * (size_t)s->n_comp * sizeof(float));
+}
+
 /* Pair sums of the lists' targets, all branches, into ROWS. */
 static ff_status list_rows(ff_resident *r, int j, const layer_source *s, const ff_cuda_lists *lists)
 {
-    FF_TRY(ff_res_need(r, FF_RES_PART, (size_t)lists->n_piece * (size_t)s->n_comp * sizeof(float)));
-    FF_TRY(ff_res_need(r, FF_RES_ROWS, (size_t)lists->n_t * (size_t)s->n_comp * sizeof(float)));
+    FF_TRY(list_memory(r, s, lists, FF_RES_ROWS));
     FF_TRY(ff_res_phase(r, "pairs"));
     for (int b = 0; b < r->m.n_len; b++) {
-        ff_pair_run_args a = {lists,
-                              r->cloud[j].d_xs,
-                              s->strength[b],
-                              (const float *)r->work[FF_RES_REC],
-                              s->h0[b],
-                              (float *)r->work[FF_RES_PART],
-                              (float *)r->work[FF_RES_ROWS],
-                              b > 0};
+        ff_pair_run_args a = run_args(r, j, s, lists, b, FF_RES_ROWS);
         FF_TRY(ff_pair_run(s->net[b], &a, ff_res_stream(r)));
     }
     return ff_res_phase(r, "add-up");
 }
 
-static ff_status add_part(ff_resident *r, const ff_cuda_part *part, int n_comp, int i, int64_t begin,
-                          bool first)
+static ff_status add_part(ff_resident *r, const ff_cuda_part *part, int n_comp, int rows, int i,
+                          int64_t begin, bool first)
 {
     const ff_res_cloud *c = &r->cloud[i];
-    return ff_res_add(part, r->m.leaf_size, n_comp, (const float *)r->work[FF_RES_ROWS], first,
+    return ff_res_add(part, r->m.leaf_size, n_comp, (const float *)r->work[rows], first,
                       c->d_total + (begin - c->tree->own_begin) * n_comp, ff_res_stream(r));
 }
 
@@ -86,7 +100,7 @@ static ff_status run_chunks(ff_resident *r, const layer_source *s, int k, int i,
         FF_TRY(ff_res_phase(r, "lists"));
         FF_TRY(ff_res_chunk_get(r, final, i, q, j, &at, &density, &c));
         ff_status st = list_rows(r, j, s, c.lists);
-        if (st == FF_OK) st = add_part(r, &c.lists->part[0], s->n_comp, i, c.begin, j == 0);
+        if (st == FF_OK) st = add_part(r, &c.lists->part[0], s->n_comp, FF_RES_ROWS, i, c.begin, j == 0);
         ff_status done = ff_res_chunk_done(r, final, i, j, st == FF_OK && (k == 0 || final), &c);
         FF_TRY(st);
         FF_TRY(done);
@@ -94,35 +108,59 @@ static ff_status run_chunks(ff_resident *r, const layer_source *s, int k, int i,
     return FF_OK;
 }
 
-static ff_status run_lists(ff_resident *r, const layer_source *s, int k, bool late, int j)
+static ff_status add_lists(ff_resident *r, const ff_cuda_lists *lists, int n_comp, int rows, bool final,
+                           bool late, int j)
 {
-    bool final = k == r->m.n_comm;
     int i, q;
-    ff_cuda_lists lists;
-    ff_res_lists_of(r, final, late, j, &lists);
-    for (int p = 0; p < lists.n_parts && (final || k == 0); p++) {
+    for (int p = 0; p < lists->n_parts; p++) {
         ff_res_part(r, final, late, p, &i, &q);
-        FF_TRY(ff_res_centroids(r, &lists, p, final, i, j));
-    }
-    FF_TRY(list_rows(r, j, s, &lists));
-    for (int p = 0; p < lists.n_parts; p++) {
-        ff_res_part(r, final, late, p, &i, &q);
-        FF_TRY(add_part(r, &lists.part[p], s->n_comp, i, r->cloud[i].range[q], j == 0));
+        FF_TRY(add_part(r, &lists->part[p], n_comp, rows, i, r->cloud[i].range[q], j == 0));
     }
     return FF_OK;
 }
 
-/* On several ranks records of the first source's own points are made while sums are under way. */
-static bool has_first_records(const ff_resident *r, bool final)
+/* Node entries' places, where layers before had others. */
+static ff_status list_places(ff_resident *r, const ff_cuda_lists *lists, int k, bool late, int j)
 {
-    return r->comm.size > 1 && r->m.n_src > 0 && ff_res_n_parts(r, final, false) > 0;
+    bool final = k == r->m.n_comm;
+    int i, q;
+    for (int p = 0; p < lists->n_parts && (final || k == 0); p++) {
+        ff_res_part(r, final, late, p, &i, &q);
+        FF_TRY(ff_res_centroids(r, lists, p, final, i, j));
+    }
+    return FF_OK;
+}
+
+static ff_status run_lists(ff_resident *r, const layer_source *s, int k, bool late, int j)
+{
+    bool final = k == r->m.n_comm;
+    ff_cuda_lists lists;
+    ff_res_lists_of(r, final, late, j, &lists);
+    FF_TRY(list_places(r, &lists, k, late, j));
+    FF_TRY(list_rows(r, j, s, &lists));
+    return add_lists(r, &lists, s->n_comp, FF_RES_ROWS, final, late, j);
+}
+
+static ff_status layer_aggregates(ff_resident *r)
+{
+    return ff_agg_run(&r->passes, r->d_view, &r->agg, r->n_dyn, false, r->d_sums, ff_res_stream(r));
+}
+
+/* ---- while an exchange is under way ---- */
+
+/* Records of the first source's own points, where nothing else is done early. */
+static bool has_first_records(const ff_resident *r, int k)
+{
+    ff_res_split split;
+    return r->comm.size > 1 && r->m.n_src > 0 && ff_res_n_parts(r, k == r->m.n_comm, false) > 0 &&
+           !ff_res_split_of(r, k, &split);
 }
 
 static ff_status first_records(ff_resident *r, int k)
 {
     layer_source s;
     const ff_res_cloud *c = &r->cloud[0];
-    if (!has_first_records(r, k == r->m.n_comm)) return FF_OK;
+    if (!has_first_records(r, k)) return FF_OK;
     FF_TRY(ff_res_phase(r, "records"));
     return source_records(r, k, 0, c->own_first, c->own_first + c->n_own, &s);
 }
@@ -133,18 +171,85 @@ static ff_status other_records(ff_resident *r, int k, int j, bool late, layer_so
     const ff_res_cloud *c = &r->cloud[j];
     int64_t n = (int64_t)c->n_held + c->n_nodes;
     FF_TRY(ff_res_phase(r, "records"));
-    if (late || j > 0 || !has_first_records(r, k == r->m.n_comm)) return source_records(r, k, j, 0, n, s);
+    if (late || j > 0 || !has_first_records(r, k)) return source_records(r, k, j, 0, n, s);
     FF_TRY(source_records(r, k, j, 0, c->own_first, s));
     return source_records(r, k, j, c->own_first + c->n_own, n, s);
 }
 
-/* Targets whose sources are all there before the rows of other ranks come in; or the late ones. */
+/* Source ids in order: those of the subtree whose values are known early are [at[1], at[2]) and [at[3], at[4]). */
+static void early_ids(const ff_resident *r, const ff_res_split *sp, int64_t at[6])
+{
+    const ff_res_cloud *c = &r->cloud[sp->source];
+    at[0] = 0;
+    at[1] = sp->from.start;
+    at[2] = at[1] + sp->from.count;
+    at[3] = c->n_held + sp->from.id;
+    at[4] = at[3] + ff_topo_nodes(sp->from.count, r->m.leaf_size);
+    at[5] = (int64_t)c->n_held + c->n_nodes;
+}
+
+/* Early pairs, first branch. Aggregates are worked out of all rows that are there: right in the subtree, of no meaning
+ * beyond, where they are made anew once the others' values have come. Padding of the kernels reads record 0. */
+static ff_status early_pairs(ff_resident *r, int k, const ff_res_split *sp)
+{
+    int64_t at[6];
+    layer_source s;
+    ff_cuda_lists whole;
+    early_ids(r, sp, at);
+    ff_res_lists_of(r, k == r->m.n_comm, false, sp->source, &whole);
+    FF_TRY(ff_res_phase(r, "aggregates"));
+    FF_TRY(layer_aggregates(r));
+    FF_TRY(ff_res_phase(r, "records"));
+    FF_TRY(source_records(r, k, sp->source, 0, 1, &s));
+    for (int i = 1; i < 5; i += 2) FF_TRY(source_records(r, k, sp->source, at[i], at[i + 1], &s));
+    FF_TRY(list_places(r, &whole, k, false, sp->source));
+    FF_TRY(ff_res_split_targets(r, sp, &whole));
+    FF_TRY(list_memory(r, &s, &whole, FF_RES_EARLY));
+    FF_TRY(ff_res_phase(r, "pairs"));
+    ff_pair_run_args a = run_args(r, sp->source, &s, &sp->list[0], 0, FF_RES_EARLY);
+    if (r->comm.device != NULL) a.spare = r->comm.device->n_blocks;
+    return ff_pair_launch(s.net[0], &a, ff_res_stream(r));
+}
+
+/* The source's other pairs and branches; its rows wait in EARLY for their turn to be added. */
+static ff_status early_rest(ff_resident *r, int k, const ff_res_split *sp)
+{
+    int64_t at[6];
+    layer_source s;
+    ff_cuda_lists whole;
+    early_ids(r, sp, at);
+    ff_res_lists_of(r, k == r->m.n_comm, false, sp->source, &whole);
+    FF_TRY(ff_res_phase(r, "records"));
+    for (int i = 0; i < 6; i += 2) FF_TRY(source_records(r, k, sp->source, at[i], at[i + 1], &s));
+    FF_TRY(ff_res_phase(r, "pairs"));
+    ff_pair_run_args a = run_args(r, sp->source, &s, &sp->list[1], 0, FF_RES_EARLY);
+    FF_TRY(ff_pair_launch(s.net[0], &a, ff_res_stream(r)));
+    for (int b = 0; b < r->m.n_len; b++) {
+        a = run_args(r, sp->source, &s, &whole, b, FF_RES_EARLY);
+        FF_TRY(b == 0 ? ff_pair_reduce(s.net[b], &a, ff_res_stream(r))
+                      : ff_pair_run(s.net[b], &a, ff_res_stream(r)));
+    }
+    return FF_OK;
+}
+
+/* Targets whose sources are all there before the rows of other ranks come in; or the late ones. Sources are added in
+ * order. */
 static ff_status layer_pairs(ff_resident *r, int k, bool late)
 {
     bool final = k == r->m.n_comm;
     int n_parts = ff_res_n_parts(r, final, late);
+    ff_res_split split;
+    bool begun = ff_res_split_of(r, k, &split);
+    if (begun) FF_TRY(early_rest(r, k, &split));
     for (int j = 0; j < r->m.n_src && n_parts > 0; j++) {
         layer_source s;
+        if (begun && j == split.source) {
+            ff_cuda_lists whole;
+            ff_res_lists_of(r, final, late, j, &whole);
+            FF_TRY(ff_res_phase(r, "add-up"));
+            FF_TRY(add_lists(r, &whole, final ? r->m.n_out : r->n_dyn, FF_RES_EARLY, final, late, j));
+            continue;
+        }
         FF_TRY(other_records(r, k, j, late, &s));
         if (!r->chunked) FF_TRY(run_lists(r, &s, k, late, j));
         for (int p = 0, i, q; p < n_parts && r->chunked; p++) {
@@ -185,16 +290,13 @@ static ff_status layer_values(ff_resident *r, int k)
     return FF_OK;
 }
 
-static ff_status layer_aggregates(ff_resident *r)
-{
-    return ff_agg_run(&r->passes, r->d_view, &r->agg, r->n_dyn, false, r->d_sums, ff_res_stream(r));
-}
-
 static ff_status whole_layer(ff_resident *r, int k)
 {
     ff_status st = layer_values(r, k);
+    ff_res_split split;
     if (k > 0) FF_TRY(ff_res_gather_values_begin(r, st, 1 + k));
-    if (k > 0 || st == FF_OK) st = first_records(r, k);
+    if (k > 0 || st == FF_OK)
+        st = ff_res_split_of(r, k, &split) ? early_pairs(r, k, &split) : first_records(r, k);
     ff_status ended = ff_res_gather_end(r);
     FF_TRY(st);
     FF_TRY(ended);

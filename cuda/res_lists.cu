@@ -247,6 +247,13 @@ static int64_t record_bytes(const ff_resident *r)
     return most;
 }
 
+bool ff_res_lists_fit(const ff_resident *r, int64_t more)
+{
+    int64_t budget = r->impl->budget;
+    return budget <= 0 ||
+           ff_cuda_pool_used(r->impl->pool) + most_piece_bytes(r) + record_bytes(r) + more <= budget;
+}
+
 static void lists_drop(ff_resident *r)
 {
     for (int k = 0; k < 4 * r->m.n_src; k++) ff_cuda_lists_destroy(r->impl->pool, &r->lists[k]);
@@ -278,7 +285,7 @@ ff_status ff_res_lists(ff_resident *r)
         return FF_OK;
     }
     FF_TRY(st);
-    if (budget > 0 && ff_cuda_pool_used(r->impl->pool) + most_piece_bytes(r) + record_bytes(r) > budget) {
+    if (!ff_res_lists_fit(r, 0)) {
         lists_drop(r);
         r->chunked = true;
         return FF_OK;

@@ -2,9 +2,10 @@
  * runs of consecutive rows, from each rank to all others, in their final places: nothing is packed, and on the device no rank
  * waits for the host of another.
  *
- *     work      outputs of own targets ─┬─ records of own points ────────────────► aggregates ── records ── pairs
- *     messages                          └──► runs to and from all other ranks ──┘
+ *     work      outputs of own targets ─┬─ own aggregates, records, early pairs ─► all aggregates, records, other pairs
+ *     messages                          └──► runs to and from all other ranks ─────┘
  *
+ * Through the host the same: rows go down and up on the stream of messages while the stream of work has early pairs.
  * Aggregates of all nodes are worked out on every device: a few hundred microseconds for 10^5 faces, less than any exchange
  * of parts with its waits would take. */
 #include "ff_resident.cuh"
@@ -103,35 +104,48 @@ static ff_status own_down(ff_resident *r, const ff_res_runs *b, size_t from, siz
     ff_status st = FF_OK;
     if (to > from)
         FF_CU(cudaMemcpyAsync(r->h_gather + from, b->base + from, to - from, cudaMemcpyDeviceToHost,
-                              ff_res_stream(r)));
-    FF_CU(cudaStreamSynchronize(ff_res_stream(r)));
+                              r->messages));
+    FF_CU(cudaStreamSynchronize(r->messages));
 done:
     return st;
 }
 
-static ff_status all_up(ff_resident *r, const ff_res_runs *b, size_t bytes)
+/* The rows of the others: bytes below from, and from to on. */
+static ff_status others_up(ff_resident *r, const ff_res_runs *b, size_t from, size_t to, size_t bytes)
 {
     ff_status st = FF_OK;
-    if (bytes > 0)
-        FF_CU(cudaMemcpyAsync(b->base, r->h_gather, bytes, cudaMemcpyHostToDevice, ff_res_stream(r)));
-    FF_CU(cudaStreamSynchronize(ff_res_stream(r))); /* the next block is staged in the same memory */
+    if (from > 0) FF_CU(cudaMemcpyAsync(b->base, r->h_gather, from, cudaMemcpyHostToDevice, r->messages));
+    if (bytes > to)
+        FF_CU(
+            cudaMemcpyAsync(b->base + to, r->h_gather + to, bytes - to, cudaMemcpyHostToDevice, r->messages));
+    FF_CU(cudaStreamSynchronize(r->messages)); /* the next block is staged in the same memory */
+done:
+    return st;
+}
+
+static ff_status host_start(ff_resident *r)
+{
+    ff_status st = FF_OK;
+    FF_CU(cudaStreamWaitEvent(r->messages, r->flying->event[FF_RES_READY], 0));
+    FF_CU(cudaEventSynchronize(r->flying->event[FF_RES_READY]));
+    r->flying->t0_s = ff_now_s();
 done:
     return st;
 }
 
 /* Block after block through pinned memory. Every rank makes every call, whatever its device says. */
-static ff_status through_host(ff_resident *r, const ff_res_runs *block, int n)
+static ff_status through_host(ff_resident *r)
 {
-    ff_status worked = FF_OK;
+    ff_status worked = host_start(r);
     int size = r->comm.size, me = r->comm.rank;
     size_t *off = r->gather_off;
-    for (int i = 0; i < n; i++) {
-        for (int q = 0; q <= size; q++) off[q] = (size_t)block[i].off[q] * block[i].row_bytes;
-        if (worked == FF_OK) worked = own_down(r, &block[i], off[me], off[me + 1]);
+    for (int i = 0; i < r->n_runs; i++) {
+        for (int q = 0; q <= size; q++) off[q] = (size_t)r->runs[i].off[q] * r->runs[i].row_bytes;
+        if (worked == FF_OK) worked = own_down(r, &r->runs[i], off[me], off[me + 1]);
         FF_TRY(r->comm.gather(r->comm.ctx, r->h_gather, off));
-        if (worked == FF_OK) worked = all_up(r, &block[i], off[size]);
+        if (worked == FF_OK) worked = others_up(r, &r->runs[i], off[me], off[me + 1], off[size]);
     }
-    return worked;
+    return worked == FF_OK ? ff_res_mark(r, FF_RES_DONE, r->messages) : worked;
 }
 
 static ff_status gather_begin(ff_resident *r, ff_status mine, int no, const ff_res_runs *block, int n)
@@ -141,21 +155,19 @@ static ff_status gather_begin(ff_resident *r, ff_status mine, int no, const ff_r
     r->flying = e;
     e->used = false;
     e->bytes_sent = 0;
+    r->n_runs = n;
+    for (int i = 0; i < n; i++) r->runs[i] = block[i];
     if (mine == FF_OK) mine = ff_res_phase(r, "exchange");
     if (mine == FF_OK) mine = ff_res_mark(r, FF_RES_READY, s);
     if (mine == FF_OK) mine = ff_res_mark(r, FF_RES_WAIT_SUMS, s);
     if (mine == FF_OK) mine = ff_res_mark(r, FF_RES_GO_SUMS, s);
     if (mine == FF_OK && !by_device(r)) mine = host_room(r, block, n);
-    if (mine == FF_OK && !by_device(r)) mine = ff_res_mark(r, FF_RES_WAIT_ROWS, s);
-    if (mine == FF_OK && !by_device(r) && cudaEventSynchronize(e->event[FF_RES_WAIT_ROWS]) != cudaSuccess)
-        mine =
-            ff_fail(FF_E_INTERNAL, "cuda: rows for other ranks: %s", cudaGetErrorString(cudaGetLastError()));
     ff_status st = r->comm.agree(r->comm.ctx, mine);
     e->t0_s = ff_now_s();
     for (int i = 0; i < n; i++)
         e->bytes_sent += (r->comm.size - 1) * (block[i].off[r->comm.rank + 1] - block[i].off[r->comm.rank]) *
                          (int64_t)block[i].row_bytes;
-    if (st == FF_OK) st = by_device(r) ? post(r, block, n) : through_host(r, block, n);
+    if (st == FF_OK && by_device(r)) st = post(r, block, n);
     if (st != FF_OK) r->flying = NULL;
     return st;
 }
@@ -166,13 +178,12 @@ ff_status ff_res_gather_end(ff_resident *r)
     cudaStream_t s = ff_res_stream(r);
     ff_res_exchange *e = r->flying;
     if (e == NULL) return FF_OK;
-    FF_GO(ff_res_phase(r, "exchange"));
-    if (by_device(r)) {
-        FF_GO(ff_res_mark(r, FF_RES_WAIT_ROWS, s));
-        FF_GO(ff_res_watch(r));
-        FF_CU(cudaStreamWaitEvent(s, e->event[FF_RES_DONE], 0));
-    }
+    ff_status worked = ff_res_phase(r, "exchange");
+    if (worked == FF_OK) worked = ff_res_mark(r, FF_RES_WAIT_ROWS, s);
+    FF_GO(by_device(r) ? ff_res_watch(r) : through_host(r));
     e->t_s = ff_now_s() - e->t0_s;
+    FF_GO(worked);
+    FF_CU(cudaStreamWaitEvent(s, e->event[FF_RES_DONE], 0));
     FF_GO(ff_res_mark(r, FF_RES_GO_ROWS, s));
     e->used = true;
 done:

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* What is used of nccl.h (its binary interface has been stable since 2.4). */
@@ -200,6 +201,17 @@ void ff_nccl_sleep_before(ff_nccl *n, int64_t exchange_no, double seconds)
 
 /* ---- life ---- */
 
+/* A kernel of NCCL holds its multiprocessors while it waits for another rank. Eight carry more than an exchange of a
+ * layer needs and leave the others to the work beside it; who has set the variable knows better. */
+enum { FF_NCCL_BLOCKS = 8 };
+
+static void few_blocks(void)
+{
+    char text[16];
+    (void)snprintf(text, sizeof text, "%d", (int)FF_NCCL_BLOCKS);
+    (void)setenv("NCCL_MAX_CTAS", text, 0);
+}
+
 ff_status ff_nccl_create(ff_comm *comm, double deadline_s, ff_nccl **out)
 {
     ff_status st = FF_OK;
@@ -214,8 +226,9 @@ ff_status ff_nccl_create(ff_comm *comm, double deadline_s, ff_nccl **out)
     FF_TRY(ff_agree(comm, st));
     FF_TRY(FF_NEW0_ALL(comm, n, 1));
     *n = (ff_nccl){.ranks = comm, .deadline_s = deadline_s};
-    n->row = (ff_device_comm){"nccl", n, comm, exchange, check_row};
+    n->row = (ff_device_comm){"nccl", n, comm, FF_NCCL_BLOCKS, exchange, check_row};
     FF_GO(ff_comm_bcast(comm, &id, sizeof id, 0));
+    few_blocks();
     st = check(lib.init_rank(&n->comm, comm->size, id, comm->rank, &config), "ncclCommInitRankConfig");
     if (st == FF_OK) st = settle(n, deadline_s, "connecting the GPUs");
     FF_GO(ff_agree(comm, st));

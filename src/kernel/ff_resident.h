@@ -76,6 +76,7 @@ typedef struct ff_device_comm {
     const char *name; /* "nccl" */
     void *ctx;
     const ff_comm *comm; /* the ranks it joins */
+    int n_blocks; /* multiprocessors that an exchange takes, from its start until all others have come */
     /* Enqueues messages as one group on a stream of the device. Several between two ranks keep their order.
      *                                                            Collective, though a rank need not wait for another */
     ff_status (*exchange)(void *ctx, const ff_msg *send, int n_send, const ff_msg *recv, int n_recv,

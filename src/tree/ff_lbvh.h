@@ -51,6 +51,8 @@ typedef struct ff_subtree {
 ff_status ff_topo_blocks(int64_t n, int leaf_size, int64_t max_points, ff_subtree **out, int64_t *n_out);
 /* The last block border (for blocks of at most max(FF_BLOCK_POINTS, leaf_size) points) not after pos. */
 int64_t ff_topo_border(int64_t n, int leaf_size, int64_t pos);
+/* The largest subtree all of whose points lie in [begin, end), the first of equal ones; count 0: none. */
+ff_subtree ff_topo_largest(int64_t n, int leaf_size, int64_t begin, int64_t end);
 
 /* ---- building ---- */
 /* Writes the whole subtree s (preorder, ff_topo_nodes(s.count) nodes) at node[at..], id, start, count, first

@@ -106,3 +106,24 @@ int64_t ff_topo_border(int64_t n, int leaf_size, int64_t pos)
     }
     return start;
 }
+
+static void largest_in(ff_subtree s, int leaf_size, int64_t begin, int64_t end, ff_subtree *best)
+{
+    int64_t left = s.count / 2, s_end = s.start + s.count;
+    if (s.start >= end || s_end <= begin) return;
+    if (s.start >= begin && s_end <= end) {
+        if (s.count > best->count) *best = s;
+        return;
+    }
+    if (s.count <= leaf_size) return;
+    largest_in((ff_subtree){s.id + 1, s.start, left}, leaf_size, begin, end, best);
+    largest_in((ff_subtree){s.id + 1 + ff_topo_nodes(left, leaf_size), s.start + left, s.count - left},
+               leaf_size, begin, end, best);
+}
+
+ff_subtree ff_topo_largest(int64_t n, int leaf_size, int64_t begin, int64_t end)
+{
+    ff_subtree best = {0, 0, 0};
+    largest_in((ff_subtree){0, 0, n}, leaf_size, begin, end, &best);
+    return best;
+}

@@ -32,4 +32,11 @@ static inline int ff_gpu_small(int argc, char **argv)
     return argc > 1 && strcmp(argv[1], "--small") == 0;
 }
 
+/* --small K [P]: case K alone, and of it precision P (0 f32, 1 tf32, 2 bf16) alone: what racecheck ends with in a minute.
+ * -1: all. */
+static inline int ff_gpu_pick(int argc, char **argv, int at)
+{
+    return argc > at && ff_gpu_small(argc, argv) ? atoi(argv[at]) : -1;
+}
+
 #endif

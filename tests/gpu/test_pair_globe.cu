@@ -44,6 +44,7 @@ static const struct {
 
 static int n_targets = 50;
 static bool small; /* one run of a kernel, few targets */
+static int only_mode = -1;
 
 /* Which kernels a mode is run with. */
 static const struct {
@@ -128,7 +129,8 @@ static int run_case(const shape_row *row, uint64_t seed)
     }
     for (size_t m = 0; m < sizeof modes / sizeof *modes; m++)
         for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++)
-            if (!kernels[k].f32_only || modes[m].precision == FF_CUDA_F32)
+            if ((!kernels[k].f32_only || modes[m].precision == FF_CUDA_F32) &&
+                (only_mode < 0 || only_mode == (int)m))
                 bad += run_kernel(row, &c, m, kernels[k].kernel, ref, pick);
     free(ref);
     gpu_case_free(&c);
@@ -137,12 +139,13 @@ static int run_case(const shape_row *row, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    int bad = 0;
+    int bad = 0, only = ff_gpu_pick(argc, argv, 2);
     ff_gpu_or_skip(1);
     small = ff_gpu_small(argc, argv);
+    only_mode = ff_gpu_pick(argc, argv, 3);
     if (small) n_targets = 3;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (!small || i % 3 == 0) bad += run_case(&shapes[i], 7 + i);
+        if (only < 0 ? !small || i % 3 == 0 : only == (int)i) bad += run_case(&shapes[i], 7 + i);
     printf("%s\n", bad == 0 ? "all cases within tolerance" : "some cases failed");
     return bad != 0;
 }

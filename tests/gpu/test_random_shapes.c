@@ -80,11 +80,13 @@ static int check(uint64_t seed, int precision, double err, double cpu)
     return !ok;
 }
 
-static int run_case(uint64_t seed)
+/* only: this precision alone, -1: all. tiny: a few faces. */
+static int run_case(uint64_t seed, int only, bool tiny)
 {
     char json[1200];
     make_json(seed, json, sizeof json);
     ff_random_shape s = {json, {draw(seed, 30, 60, 160), draw(seed, 31, 1, 40), -1}, draw(seed, 32, 5, 60)};
+    if (tiny) s = (ff_random_shape){json, {12, 3, -1}, 2};
     double *ref = NULL, *cpu = NULL, *gpu = NULL;
     int64_t n = 0;
     int bad = 0;
@@ -93,6 +95,7 @@ static int run_case(uint64_t seed)
     if (st == FF_OK) st = evaluate(&s, seed, NULL, false, &cpu, &n);
     for (int p = FF_CUDA_F32; p <= FF_CUDA_BF16 && st == FF_OK; p++) {
         ff_pair_backend *b = NULL;
+        if (only >= 0 && only != p) continue;
         st = ff_cuda_backend_create(0, (ff_cuda_precision)p, &b);
         if (st == FF_OK) st = evaluate(&s, seed, b, false, &gpu, &n);
         if (st == FF_OK) bad += check(seed, p, error(gpu, ref, n), error(cpu, ref, n));
@@ -108,9 +111,11 @@ static int run_case(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    int bad = 0, n = ff_gpu_small(argc, argv) ? 3 : N_CASES;
+    int bad = 0, only = ff_gpu_pick(argc, argv, 2), n = ff_gpu_small(argc, argv) ? 3 : N_CASES;
     ff_gpu_or_skip(1);
-    for (int i = 0; i < n; i++) bad += run_case(1000 + (uint64_t)i);
+    for (int i = 0; i < N_CASES; i++)
+        if (only < 0 ? i < n : only == i)
+            bad += run_case(1000 + (uint64_t)i, ff_gpu_pick(argc, argv, 3), only >= 0);
     printf("%s\n", bad == 0 ? "all cases within tolerance" : "some cases failed");
     return bad != 0;
 }

@@ -201,7 +201,7 @@ static void lists_carried_out_in_host_memory(void **state)
                 {FF_SET_SPHERE, 3, 1},
                 {FF_SET_SPHERE, 0, 1}};
     ff_mt *t = *state;
-    ff_device_comm row = {"host memory", t->world, t->world, host_exchange, NULL};
+    ff_device_comm row = {"host memory", t->world, t->world, 0, host_exchange, NULL};
     printf("seed %d\n", (int)FF_SET_SEED);
     for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
         setup s;

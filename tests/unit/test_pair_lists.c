@@ -1,6 +1,8 @@
 /* Pair lists: the same pairs as the walk, and the same layers as the CPU's stream of tiles. */
 #include "ff_eval.h"
+#include "ff_list_split.h"
 #include "ff_random_case.h"
+#include "ff_test_points.h"
 #include "ff_tile_backend.h"
 
 #include <stdarg.h>
@@ -86,9 +88,104 @@ static void failed_allocations_leave_nothing(void **state)
     printf("%lld runs up to allocation %lld\n", (long long)runs, (long long)n);
 }
 
+/* ---- lists in two: early pieces and the rest ---- */
+
+static int32_t id_at(const ff_pair_lists *l, int64_t t, int32_t p)
+{
+    int32_t s = l->seg_off[t];
+    while (s + 1 < l->seg_off[t + 1] && l->seg_cum[s + 1] <= p) s++;
+    return l->src[l->seg_src[s] + p - l->seg_cum[s]];
+}
+
+static bool is_early(const ff_split_early *e, int32_t id)
+{
+    return (id >= e->point && id < e->point_end) || (id >= e->node && id < e->node_end);
+}
+
+/* The run's own list, read as a kernel reads it, holds the ids of its pieces. */
+static void check_run(const ff_pair_lists *l, const ff_split_lists *v, int64_t t, const ff_split_early *e,
+                      const ff_split_run *r)
+{
+    int32_t pairs = ff_split_pairs(v, t, r), at = 0;
+    assert_true(r->n_seg > 0 && r->seg >= l->seg_off[t] && r->seg + r->n_seg <= l->seg_off[t + 1]);
+    for (int32_t i = 0; i < r->n_seg; i++) {
+        int64_t src, next_src;
+        int32_t cum, next = pairs;
+        ff_split_segment(v, r, i, &src, &cum);
+        assert_int_equal(cum, at);
+        if (i + 1 < r->n_seg) ff_split_segment(v, r, i + 1, &next_src, &next);
+        for (; at < next; at++) {
+            int32_t id = l->src[src + at - cum];
+            assert_int_equal(id, id_at(l, t, r->piece * FF_LIST_PIECE + at));
+            assert_true(!r->early || is_early(e, id));
+        }
+    }
+    assert_int_equal(at, pairs);
+}
+
+/* Early pairs of all targets; what is not early has a source that is not, or points and nodes in one segment. */
+static int64_t check_split(const ff_pair_lists *l, const ff_split_early *e)
+{
+    int64_t n_early = 0;
+    ff_split_lists v = {l->seg_off, l->seg_cum, l->n_pairs, l->src, l->seg_src};
+    for (int64_t t = 0; t < l->n_t; t++) {
+        int32_t n = (l->n_pairs[t] + FF_LIST_PIECE - 1) / FF_LIST_PIECE, seg = l->seg_off[t];
+        bool before = false;
+        for (int32_t k = 0; k < n;) {
+            ff_split_run r = ff_split_next(&v, t, e, k, seg);
+            assert_true(r.piece == k && r.end > k && r.end <= n && (k == 0 || r.early != before));
+            check_run(l, &v, t, e, &r);
+            int64_t out = 0, nodes = 0, pairs = ff_split_pairs(&v, t, &r);
+            for (int32_t p = 0; p < pairs; p++) {
+                int32_t id = id_at(l, t, k * FF_LIST_PIECE + p);
+                out += !is_early(e, id);
+                nodes += id >= e->node;
+            }
+            assert_true(r.early || out > 0 || (nodes > 0 && nodes < pairs));
+            if (r.early) n_early += pairs;
+            before = r.early;
+            k = r.end;
+            seg = r.next_seg;
+        }
+    }
+    return n_early;
+}
+
+static void lists_split_into_early_pieces_and_the_rest(void **state)
+{
+    (void)state;
+    enum { N = 2500 };
+    for (int k = 0; k < 8; k++) {
+        int leaf = k % 4 == 0 ? 1 : k % 4 == 1 ? 3 : 20;
+        float *x = ff_test_points((ff_test_kind)(k % 3), N, 3, 11 + (uint64_t)k);
+        double *zero = NULL;
+        ff_tree *tree;
+        ff_pair_lists *l;
+        assert_int_equal(ff_tree_build(x, N, 3, leaf, NULL, &tree), FF_OK);
+        assert_int_equal(FF_NEW0(zero, 3 * (tree->n_nodes + N)), FF_OK);
+        ff_pair_target target = {tree, zero, zero, 0, 0, N};
+        assert_int_equal(ff_pair_lists_build(&target, 1, tree, 0.6, k < 4, &l), FF_OK);
+        for (int part = 0; part < 3; part++) {
+            ff_subtree s = ff_topo_largest(N, leaf, ff_topo_border(N, leaf, N * part / 3),
+                                           ff_topo_border(N, leaf, N * (part + 1) / 3));
+            ff_split_early e = {(int32_t)s.start, (int32_t)(s.start + s.count), (int32_t)(N + s.id),
+                                (int32_t)(N + s.id + ff_topo_nodes(s.count, leaf))};
+            int64_t early = check_split(l, &e);
+            printf("case %d, part %d: %lld points, %.1f %% of %lld pairs early\n", k, part,
+                   (long long)s.count, 100.0 * (double)early / (double)l->pairs, (long long)l->pairs);
+            assert_true(early > 0);
+        }
+        ff_pair_lists_destroy(&l);
+        ff_tree_destroy(&tree);
+        ff_free(zero);
+        free(x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lists_give_the_layers_of_the_stream),
+                                       cmocka_unit_test(lists_split_into_early_pieces_and_the_rest),
                                        cmocka_unit_test(failed_allocations_leave_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

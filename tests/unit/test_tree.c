@@ -103,6 +103,39 @@ static void border_is_the_last_block_start(void **state)
     }
 }
 
+static int64_t most_in(int64_t n, int64_t start, int leaf, int64_t begin, int64_t end)
+{
+    if (start >= begin && start + n <= end) return n;
+    if (n <= leaf) return 0;
+    int64_t l = most_in(n / 2, start, leaf, begin, end),
+            r = most_in(n - n / 2, start + n / 2, leaf, begin, end);
+    return l > r ? l : r;
+}
+
+static void the_largest_subtree_of_a_range_is_found(void **state)
+{
+    (void)state;
+    static const int leaves[] = {1, 5, 64};
+    for (int64_t n = 1; n < 300; n += 23)
+        for (int64_t k = 0; k < 3 * n * n; k += 7) {
+            int leaf = leaves[k % 3];
+            int64_t begin = k / 3 % n, end = begin + k / 3 / n % (n - begin + 1), id = 0, start = 0, m = n;
+            ff_subtree s = ff_topo_largest(n, leaf, begin, end);
+            assert_int_equal(s.count, end > begin ? most_in(n, 0, leaf, begin, end) : 0);
+            if (s.count == 0) continue;
+            assert_true(s.start >= begin && s.start + s.count <= end);
+            while (m != s.count || start != s.start) { /* down to it */
+                bool right = s.start >= start + m / 2;
+                assert_true(m > leaf);
+                id += right ? 1 + slow_nodes(m / 2, leaf) : 1;
+                start += right ? m / 2 : 0;
+                m = right ? m - m / 2 : m / 2;
+            }
+            assert_int_equal(s.id, id);
+        }
+    assert_int_equal(ff_topo_largest(0, 1, 0, 0).count, 0);
+}
+
 /* ---- built trees ---- */
 
 static void check_order(const ff_tree *t, const float *x, const int64_t *order)
@@ -313,10 +346,14 @@ static void bad_arguments_are_named(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(topology_equals_plain_recursion),  cmocka_unit_test(blocks_are_maximal_subtrees),
-        cmocka_unit_test(border_is_the_last_block_start),   cmocka_unit_test(trees_follow_their_definition),
-        cmocka_unit_test(threads_leave_the_tree_unchanged), cmocka_unit_test(filled_subtrees_equal_the_whole),
-        cmocka_unit_test(bfs_ids_follow_the_reference),     cmocka_unit_test(bad_arguments_are_named)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(topology_equals_plain_recursion),
+                                       cmocka_unit_test(blocks_are_maximal_subtrees),
+                                       cmocka_unit_test(border_is_the_last_block_start),
+                                       cmocka_unit_test(the_largest_subtree_of_a_range_is_found),
+                                       cmocka_unit_test(trees_follow_their_definition),
+                                       cmocka_unit_test(threads_leave_the_tree_unchanged),
+                                       cmocka_unit_test(filled_subtrees_equal_the_whole),
+                                       cmocka_unit_test(bfs_ids_follow_the_reference),
+                                       cmocka_unit_test(bad_arguments_are_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
