@@ -101,6 +101,7 @@ static ff_status choose_data(train *t)
     d->n = bodies;
     d->splits = v->splits = (int)ff_config_int(c, "train.splits");
     d->fine_every = ff_config_int(c, "train.fine_every");
+    d->fine_batch = ff_config_int(c, "train.fine_batch");
     d->n_fine = ff_config_int(c, "train.fine_bodies");
     if (d->n_fine > bodies) d->n_fine = bodies;
     v->n = ff_config_int(c, "train.validation_bodies");
@@ -145,6 +146,7 @@ static void step_options(train *t)
     t->o.ranks_per_sample = (int)ff_config_int(c, "train.ranks_per_sample");
     t->o.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
     t->o.schedule = (ff_schedule_opts){.kind = strcmp(kind, "cosine") == 0    ? FF_LR_COSINE
+                                               : strcmp(kind, "linear") == 0  ? FF_LR_LINEAR
                                                : strcmp(kind, "plateau") == 0 ? FF_LR_PLATEAU
                                                                               : FF_LR_CONSTANT,
                                        .lr = ff_config_double(c, "train.lr"),
@@ -157,6 +159,7 @@ static void step_options(train *t)
     t->o.optim = (ff_optim_opts){
         .muon = ff_config_bool(c, "train.muon"),
         .rest = strcmp(ff_config_string(c, "train.rest"), "radam") == 0 ? FF_REST_RADAM : FF_REST_ADAMW,
+        .beta2 = ff_config_double(c, "train.beta2"),
         .weight_decay = ff_config_double(c, "train.weight_decay"),
         .clip = ff_config_double(c, "train.clip"),
         .ema = ff_config_double(c, "train.ema")};

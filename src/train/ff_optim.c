@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.95;
+static const double beta1 = 0.9, eps = 1e-8, momentum = 0.95;
 
 /* ---- state ---- */
 
@@ -36,12 +36,15 @@ ff_status ff_optim_create(const ff_model *m, const ff_optim_opts *opts, ff_optim
     ff_status st = FF_OK;
     ff_optim *o = NULL;
     *out = NULL;
-    if (!(opts->weight_decay >= 0 && opts->clip >= 0 && opts->ema >= 0 && opts->ema < 1))
+    if (!(opts->weight_decay >= 0 && opts->clip >= 0 && opts->ema >= 0 && opts->ema < 1 && opts->beta2 >= 0 &&
+          opts->beta2 < 1))
         return ff_fail(FF_E_ARG,
-                       "optimiser: weight decay %g, clip %g, ema %g, expected >= 0, >= 0, 0 <= ema < 1",
-                       opts->weight_decay, opts->clip, opts->ema);
+                       "optimiser: weight decay %g, clip %g, ema %g, beta2 %g, expected >= 0, >= 0, 0 <= ema "
+                       "< 1, 0 <= beta2 < 1",
+                       opts->weight_decay, opts->clip, opts->ema, opts->beta2);
     FF_TRY(FF_NEW0(o, 1));
     o->opts = *opts;
+    if (opts->beta2 == 0) o->opts.beta2 = 0.999;
     o->n = m->n_tensors;
     FF_GO(FF_NEW0(o->first, o->n));
     FF_GO(FF_NEW0(o->second, o->n));
@@ -190,7 +193,7 @@ static ff_status step_muon(ff_tensor *t, float *first, const float *grad, double
 /* ---- AdamW, RAdam ---- */
 
 /* Factor of the bias-corrected momentum and whether the mean square divides it (RAdam's first steps have none). */
-static double rectification(int64_t t, bool *adaptive)
+static double rectification(int64_t t, double beta2, bool *adaptive)
 {
     double top = 2 / (1 - beta2) - 1, power = pow(beta2, (double)t);
     double rho = top - 2 * (double)t * power / (1 - power);
@@ -200,11 +203,14 @@ static double rectification(int64_t t, bool *adaptive)
 }
 
 static void step_adam(ff_tensor *t, float *first, float *second, const float *grad, double lr, double decay,
-                      int64_t step, bool radam)
+                      const ff_optim *o)
 {
+    int64_t step = o->step;
+    bool radam = o->opts.rest == FF_REST_RADAM;
+    double beta2 = o->opts.beta2;
     double c1 = 1 - pow(beta1, (double)step), c2 = sqrt(1 - pow(beta2, (double)step)), rect = 1;
     bool adaptive = true;
-    if (radam) rect = rectification(step, &adaptive);
+    if (radam) rect = rectification(step, beta2, &adaptive);
     for (int64_t i = 0; i < t->n; i++) {
         double g = (double)grad[i], m = beta1 * (double)first[i] + (1 - beta1) * g;
         double v = beta2 * (double)second[i] + (1 - beta2) * g * g;
@@ -235,8 +241,7 @@ static ff_status step_tensor(ff_optim *o, ff_model *m, int i, float *grad, doubl
     if (ff_optim_is_muon(o, m, i))
         FF_TRY(step_muon(t, o->first[i], grad, lr, decay));
     else
-        step_adam(t, o->first[i], o->second[i], grad, lr, is_matrix(t) ? decay : 0, o->step,
-                  o->opts.rest == FF_REST_RADAM);
+        step_adam(t, o->first[i], o->second[i], grad, lr, is_matrix(t) ? decay : 0, o);
     if (o->ema == NULL) return FF_OK;
     for (int64_t k = 0; k < t->n; k++)
         o->ema[i][k] = (float)(o->opts.ema * (double)o->ema[i][k] + (1 - o->opts.ema) * (double)t->value[k]);

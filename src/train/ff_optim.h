@@ -15,6 +15,7 @@ typedef enum ff_optim_rest { FF_REST_ADAMW, FF_REST_RADAM } ff_optim_rest;
 typedef struct ff_optim_opts {
     bool muon; /* network matrices; else they are treated as the rest */
     ff_optim_rest rest;
+    double beta2;        /* AdamW, RAdam: decay of the mean square; 0: 0.999 */
     double weight_decay; /* per step: w <- w (1 - lr weight_decay) */
     double clip;         /* largest global norm of the gradient; 0: no limit */
     double ema;          /* decay of the averaged weights, 0: none kept */

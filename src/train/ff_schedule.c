@@ -14,7 +14,8 @@ double ff_schedule_rate(const ff_schedule_opts *o, const ff_schedule_state *s, i
     if (o->kind == FF_LR_CONSTANT) return o->lr;
     const double pi = 3.14159265358979323846;
     double span = (double)(o->steps - o->warmup - 1), x = span > 0 ? (double)(step - o->warmup) / span : 1;
-    return o->lr_end + (o->lr - o->lr_end) * (1 + cos(pi * fmin(x, 1))) / 2;
+    double left = o->kind == FF_LR_LINEAR ? 1 - fmin(x, 1) : (1 + cos(pi * fmin(x, 1))) / 2;
+    return o->lr_end + (o->lr - o->lr_end) * left;
 }
 
 bool ff_schedule_loss(const ff_schedule_opts *o, ff_schedule_state *s, double loss)

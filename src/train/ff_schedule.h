@@ -1,4 +1,4 @@
-/* Learning rate by step: linear warm-up, then constant, half a cosine, or halved (times factor) where the loss stands still. */
+/* Learning rate by step: linear warm-up, then constant, half a cosine, a straight line, or halved (times factor) where the loss stands still. */
 #ifndef FF_SCHEDULE_H
 #define FF_SCHEDULE_H
 
@@ -6,12 +6,12 @@
 
 #include <stdbool.h>
 
-typedef enum ff_schedule_kind { FF_LR_CONSTANT, FF_LR_COSINE, FF_LR_PLATEAU } ff_schedule_kind;
+typedef enum ff_schedule_kind { FF_LR_CONSTANT, FF_LR_COSINE, FF_LR_LINEAR, FF_LR_PLATEAU } ff_schedule_kind;
 
 typedef struct ff_schedule_opts {
     ff_schedule_kind kind;
-    double lr, lr_end;     /* after the warm-up; cosine: at the last step; plateau: never below */
-    int64_t warmup, steps; /* steps of the warm-up; of the whole training (cosine) */
+    double lr, lr_end;     /* after the warm-up; cosine, linear: at the last step; plateau: never below */
+    int64_t warmup, steps; /* steps of the warm-up; of the whole training (cosine, linear) */
     int64_t patience;      /* plateau: steps without a better loss before the rate falls */
     double factor;         /* plateau: the rate times this */
     double threshold;      /* plateau: better means below best x (1 - threshold) */

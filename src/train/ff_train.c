@@ -51,6 +51,9 @@ static ff_status check_opts(const ff_train_opts *o, int size, int n_outputs)
     if (o->steps < 0 || o->batch < 1 || !(o->schedule.lr > 0))
         return ff_fail(FF_E_ARG, "training: %lld steps of %lld samples at rate %g, expected >= 0, >= 1, > 0",
                        (long long)o->steps, (long long)o->batch, o->schedule.lr);
+    if (o->train.fine_batch < 0 || o->train.fine_batch > o->batch)
+        return ff_fail(FF_E_ARG, "training: %lld finer bodies a step, expected 0 .. %lld, the batch",
+                       (long long)o->train.fine_batch, (long long)o->batch);
     return FF_OK;
 }
 
@@ -226,7 +229,8 @@ static ff_status draw_batch(trainer *t, batch *b)
 {
     const ff_train_data *d = &t->o->train;
     b->fine = d->fine_every > 0 && t->s.step % d->fine_every == d->fine_every - 1;
-    b->slots = b->fine ? (t->o->batch + 7) / 8 : t->o->batch;
+    b->slots = t->o->batch;
+    if (b->fine) b->slots = d->fine_batch > 0 ? d->fine_batch : (t->o->batch + 7) / 8;
     b->first = t->s.step * t->o->batch; /* the same whatever the groups */
     FF_TRY(FF_NEW(b->id, b->slots));
     for (int64_t k = 0; k < b->slots; k++) {

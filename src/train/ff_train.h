@@ -18,7 +18,8 @@ typedef struct ff_train_data {
     int64_t n;          /* files or bodies */
     int64_t first;      /* number of the first body */
     int splits;         /* bodies of 20 x 4^splits faces */
-    int64_t fine_every; /* every so many steps an eighth of the bodies with 4 times the faces; 0: never */
+    int64_t fine_every; /* every so many steps bodies with 4 times the faces; 0: never */
+    int64_t fine_batch; /* so many a step, at most the batch; 0: an eighth of it */
     int64_t n_fine;     /* so many bodies have that mesh; 0: all */
 } ff_train_data;
 

@@ -72,6 +72,7 @@ static void train(bool lanes, int64_t keep, outcome *out)
     o.train.splits = 0;
     o.train.fine_every = 2;
     o.train.n_fine = 3;
+    o.train.fine_batch = 2;
     o.steps = STEPS;
     o.batch = BATCH;
     o.seed = 3;

@@ -176,6 +176,36 @@ static void a_gradient_that_is_not_finite_is_left_out(void **state)
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
+/* beta2 decides how long the mean square remembers; 0 stands for the usual 0.999. */
+static void the_mean_square_forgets(void **state)
+{
+    (void)state;
+    const double beta2[3] = {0, 0.999, 0.5};
+    float at[3];
+    for (int k = 0; k < 3; k++) {
+        ff_model *m = model();
+        ff_optim_opts opts = {.rest = FF_REST_ADAMW, .beta2 = beta2[k]};
+        ff_optim *o = NULL;
+        double norm;
+        assert_int_equal(ff_optim_create(m, &opts, &o), FF_OK);
+        for (int t = 0; t < 3; t++) {
+            float **g = grads(m, 1, t == 0 ? 100 : 1);
+            assert_int_equal(ff_optim_step(o, m, g, 0.01, &norm), FF_OK);
+            grads_free(m, g);
+        }
+        at[k] = o->second[0][0];
+        opts.beta2 = 1;
+        ff_optim *bad = NULL;
+        assert_int_equal(ff_optim_create(m, &opts, &bad), FF_E_ARG);
+        ff_optim_destroy(&o);
+        ff_model_destroy(&m);
+    }
+    assert_true(at[0] == at[1]);
+    /* g^2 (1 - b)(b^2 100^2 + b + 1) of both */
+    assert_true(fabs((double)at[2] / (double)at[1] / (0.5 * 2501.5 / (0.001 * (0.998001e4 + 1.999))) - 1) <
+                1e-4);
+}
+
 static void rates_by_step(void **state)
 {
     (void)state;
@@ -186,6 +216,10 @@ static void rates_by_step(void **state)
     assert_true(fabs(ff_schedule_rate(&o, &s, 60) - 0.55) < 1e-12);
     assert_true(fabs(ff_schedule_rate(&o, &s, 110) - 0.1) < 1e-12 &&
                 fabs(ff_schedule_rate(&o, &s, 500) - 0.1) < 1e-12);
+    o.kind = FF_LR_LINEAR;
+    assert_true(ff_schedule_rate(&o, &s, 4) == 0.5 && ff_schedule_rate(&o, &s, 10) == 1);
+    assert_true(fabs(ff_schedule_rate(&o, &s, 35) - 0.775) < 1e-12); /* a quarter of the way from 1 to 0.1 */
+    assert_true(fabs(ff_schedule_rate(&o, &s, 110) - 0.1) < 1e-12 && ff_schedule_rate(&o, &s, 500) == 0.1);
     o = (ff_schedule_opts){
         .kind = FF_LR_PLATEAU, .lr = 1, .lr_end = 0.2, .patience = 10, .factor = 0.5, .threshold = 1e-3};
     int falls = 0;
@@ -203,6 +237,7 @@ int main(void)
         cmocka_unit_test(muon_updates_are_nearly_orthogonal),
         cmocka_unit_test(threads_do_not_change_a_step),
         cmocka_unit_test(a_gradient_that_is_not_finite_is_left_out),
+        cmocka_unit_test(the_mean_square_forgets),
         cmocka_unit_test(rates_by_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
