@@ -26,22 +26,26 @@ static __device__ __forceinline__ float weight_of(const adj_wide_net &c, const r
     return weight_at(c, r, l, out, in);
 }
 
-/* A thread 8 values along k: (block of the image) [step][2][columns][8]. */
+/* A thread 8 values along k: (product) [half][step][2][columns][8]. */
 static __global__ void adj_wide_pack(const __grid_constant__ adj_wide_net c,
                                      const __grid_constant__ raw_weights r, uint4 *image, float *bias)
 {
-    const int size[8] = {AW_KF * AW_H / 8,   AW_H * AW_H / 8, AW_H * AW_H / 8, AW_H * AW_NOUT / 8,
-                         AW_NOUT * AW_H / 8, AW_H * AW_H / 8, AW_H * AW_H / 8, AW_H * AW_KF / 8};
+    const int n_k[8] = {AW_KF, AW_H, AW_H, AW_H, AW_HALF, AW_H, AW_H, AW_H}, half = AW_HALF,
+              n_col[8] = {AW_H, AW_H, AW_H, AW_HALF, AW_H, AW_H, AW_H, AW_KF};
     int i = (int)(blockIdx.x * PACK_THREADS + threadIdx.x), e = i, block = 0;
     if (i < AW_BIAS) {
         int l = i < AW_H ? 1 : i < 2 * AW_H ? 2 : 3, out = l < 3 ? i % AW_H : output_of(c, i - 2 * AW_H);
         float b = out >= 0 && out < c.n_out[l] ? r.b[l][out] : 0.0f;
         bias[i] = l < 3 ? 0.34657359f * b : b; /* z log2(e) -> z / 2 */
     }
-    while (block < 8 && e >= size[block]) e -= size[block++];
+    while (block < 8 && e >= n_k[block] * n_col[block] / 8) {
+        e -= n_k[block] * n_col[block] / 8;
+        block++;
+    }
     if (block == 8) return;
-    int l = block < 4 ? block : 7 - block, columns = block == 3 ? AW_NOUT : block == 7 ? AW_KF : AW_H;
-    int col = e % columns, k0 = e / columns * 8;
+    int l = block < 4 ? block : 7 - block, columns = n_col[block] < half ? n_col[block] : half,
+        each = n_k[block] / 8 * columns;
+    int col = e / each * half + e % columns, k0 = e % each / columns * 8;
     float v[8];
     for (int k = 0; k < 8; k++)
         v[k] = block < 4 ? (l < 3 ? 0.5f : 1.0f) * weight_of(c, r, l, col, k0 + k)

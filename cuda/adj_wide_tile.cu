@@ -1,183 +1,208 @@
 /* adj_wide_tile: pairs of wide networks evaluated again and walked backward, 64 a tile (ff_adj_wide.cuh)
- * Work    a persistent block an SM: two consumer warpgroups with a tile each, one thread that streams all weights past both,
- *         forward then back. Accumulators 64 x 256 in registers; SiLU goes to shared memory as the next product's
- *         operand and from there by a bulk copy to the chunk; SiLU' stays in shared memory in 8 bits (step 1 / 212.5)
- * Launch  grid SMs, block 384 (setmaxnreg: consumers 232, producer 40), 226 KiB shared: 1 block an SM
+ * Work    a persistent block an SM: two consumer warpgroups with a tile each, a thread that streams all weights past both,
+ *         forward then back, and three warps that prepare the next tiles' geometry, features and h0. A layer is computed
+ *         in halves of 128 columns: SiLU of one half becomes the A operand of the next layer, in registers and from there
+ *         to the chunk, while the other half's products run; SiLU' stays in shared memory in 8 bits (step 1 / 210)
+ * Launch  grid SMs, block 384 (setmaxnreg: consumers 224, the others 56), 226 KiB shared: 1 block an SM
  * Shapes  adj_wide_io; chunk [tiles][AW_TILE_BYTES], group_rows [groups][row_len] f32
  * Order   a pair's results depend on that pair alone; a group's sums over its 16 pairs by lane order
  * Bound   tensor cores: 4 FLOP a multiply-add, 0.66 MFLOP a pair, 0.83 ns at 790 TFLOP/s. Bytes a pair through the L2
- *         cache: weights 2 x 328 kB / 128 pairs = 5.1 kB read, 3.4 kB of chunk written. Measured on the H200: 2.48 ns,
- *         34 % of the floor. Neither the weights' stream nor the chunk binds (4 % without both), but latency: the two
- *         warpgroups run in step on one stream of weights, so that products and the rest hardly overlap (docs/kernels.md)
+ *         cache: weights 2 x 328 kB / 128 pairs = 5.1 kB read, 3.4 kB of chunk written. Measured on the H200: 1.56 ns,
+ *         53 % of the floor (docs/kernels.md)
  * Oracle  ff_globe_tile_adjoint_f64, tests/gpu/test_pair_adjoint.c
- * Care    padding pairs have cotangent and strength 0; padded units have weights, SiLU and cotangents 0 */
+ * Care    padding pairs have cotangent and strength 0; padded units have weights, SiLU and cotangents 0. ptxas must not say
+ *         that it serializes wgmma (C7510 to C7514): words of an operand that are made beside products are settled or
+ *         moved by volatile text, and accumulators are read behind wg_pin */
 #include "adj_wide_pair.cuh"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 FF_DEV void stream_weights(const char *image, int rounds)
 {
     adj_ring r = {0, 1};
-    for (int k = 0; k < rounds; k++) {
-        const char *from = image;
+    for (int k = 0; k < rounds; k++)
         for (int s = 0; s < AW_STAGES; s++) {
-            uint32_t bytes = s >= AW_F4_FIRST && s < AW_F4_FIRST + AW_F4 ? AW_F4_STAGE : AW_STEP;
             mbar_wait(bar_empty(r.stage), r.phase);
-            mbar_expect(bar_full(r.stage), bytes);
-            bulk_load(at_shared(S_RING) + r.stage * AW_STEP, from, bytes, bar_full(r.stage));
-            from += bytes;
+            mbar_expect(bar_full(r.stage), AW_STAGE);
+            bulk_load(at_shared(S_RING) + r.stage * AW_STAGE, image + s * AW_STAGE, AW_STAGE,
+                      bar_full(r.stage));
             adj_ring_next<RING_STAGES>(r);
         }
-    }
 }
 
-/* d += a W over `stages` stages of PER k steps of N columns. a: shared address of the operand. */
-template <int N, int PER> FF_DEV void product(float (&d)[N / 2], uint32_t a, adj_ring &r, int stages)
+/* Stages of the ring as a warp reads them: the next one, and the one whose products may still run. */
+typedef struct ring_reader {
+    adj_ring at;
+    uint32_t held;
+} ring_reader;
+
+/* This warp has read a stage. */
+FF_DEV void drop(uint32_t stage)
 {
-    uint32_t last = 0;
-    bool lead = (threadIdx.x & 31) == 0;
-    wg_pin(d);
+    if ((threadIdx.x & 31) == 0) mbar_arrive(bar_empty(stage));
+}
+/* Shared address of the next stage. */
+FF_DEV uint32_t stage_get(const ring_reader &r)
+{
+    mbar_wait(bar_full(r.at.stage), r.at.phase);
     wg_fence();
-#pragma unroll 1
-    for (int k = 0; k < stages; k++) {
-        mbar_wait(bar_full(r.stage), r.phase);
-        uint32_t b = at_shared(S_RING) + r.stage * AW_STEP;
+    return at_shared(S_RING) + r.at.stage * AW_STAGE;
+}
+/* The stage's products are issued. */
+FF_DEV uint32_t stage_issued(ring_reader &r)
+{
+    uint32_t before = r.held;
+    wg_commit();
+    r.held = r.at.stage;
+    adj_ring_next<RING_STAGES>(r.at);
+    return before;
+}
+/* All products but those of the last stage have ended; `before`: the stage before that. */
+FF_DEV void ended_before(uint32_t before)
+{
+    wg_wait<1>();
+    drop(before);
+}
+FF_DEV void all_ended(const ring_reader &r)
+{
+    wg_wait<0>();
+    drop(r.held);
+}
+
+/* d = a W over STEPS k steps of N columns, PER a stage. work(u) runs beside stage u; it may write the words of `a` that later
+ * stages take. BEFORE: a stage of another product is on its way; it has ended when work(0) begins. */
+template <int N, int STEPS, int PER, bool BEFORE, class Work>
+FF_DEV void product(float (&d)[N / 2], const uint32_t *a, ring_reader &r, Work work)
+{
+#pragma unroll
+    for (int u = 0; u < STEPS / PER; u++) {
+        uint32_t w = stage_get(r);
 #pragma unroll
         for (int s = 0; s < PER; s++) {
-            adj_wg<N>::kk(d, wg_desc(a + s * 2048, 1024, 128), wg_desc(b + s * N * 32, N * 16, 128));
+            uint64_t b = wg_desc(w + s * N * 32, N * 16, 128);
+            if (u == 0 && s == 0)
+                adj_wg<N>::r_set(d, a, b);
+            else
+                adj_wg<N>::r(d, a + 4 * (u * PER + s), b);
         }
-        wg_commit();
-        if (k > 0) {
-            wg_wait<1>();
-            if (lead) mbar_arrive(bar_empty(last));
-        }
-        last = r.stage;
-        adj_ring_next<RING_STAGES>(r);
-        a += PER * 2048;
+        uint32_t before = stage_issued(r);
+        if (BEFORE && u == 0) ended_before(before);
+        work(u);
+        if (u > 0) ended_before(before);
     }
-    wg_wait<0>();
-    wg_pin(d);
-    if (lead) mbar_arrive(bar_empty(last));
 }
 
-/* ---- the operand in shared memory ---- */
-
-FF_DEV void group_sync(int wg)
+/* d = x0 W1, one half; x0: shared address. */
+FF_DEV uint32_t first_product(float (&d)[AW_HALF / 2], uint32_t x0, ring_reader &r)
 {
-    asm volatile("bar.sync %0, 128;" ::"r"(1 + wg) : "memory");
-}
-/* The buffer may be overwritten: all products and copies from it are done. */
-FF_DEV void buffer_free(int wg)
-{
-    if (threadIdx.x % 128 == 0) bulk_read_done();
-    group_sync(wg);
-}
-/* The buffer is complete: for the next product, and on its way to the chunk (NULL: a tile that is not there). */
-FF_DEV void buffer_full(int wg, uint32_t a, char *to, uint32_t bytes)
-{
-    fence_async_proxy();
-    group_sync(wg);
-    if (threadIdx.x % 128 == 0 && to != NULL) bulk_store(to, a, bytes);
-}
-
-/* Words of tiles j and j + 1, rows g and g + 8 of this warp's 16. */
-FF_DEV void put_tiles(uint32_t a, int j, uint32_t j0g, uint32_t j0h, uint32_t j1g, uint32_t j1h)
-{
-    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x / 32 % 4, m = lane / 8;
-    stmatrix4(a + (uint32_t)(j + (int)(m / 2)) * 1024 + (2 * warp + m % 2) * 128 + lane % 8 * 16, j0g, j0h,
-              j1g, j1h);
+    uint32_t w = stage_get(r);
+    adj_wg<AW_HALF>::kk_set(d, wg_desc(x0, 1024, 128), wg_desc(w, AW_HALF * 16, 128));
+    adj_wg<AW_HALF>::kk(d, wg_desc(x0 + 2048, 1024, 128), wg_desc(w + AW_STEP, AW_HALF * 16, 128));
+    return stage_issued(r);
 }
 
 /* ---- layers ---- */
 
-/* Accumulators start as factor times f32 values of their columns, zero from column `n` on. */
-template <int N> FF_DEV void init_columns(float (&d)[N / 2], const float *from, int n, float factor)
+/* Rows g and g + 8 of tile j, to this thread's place in the chunk (NULL: a tile that is not there). */
+FF_DEV void put_tile(char *to, int j, uint32_t g, uint32_t h)
 {
-    int q = threadIdx.x & 3;
-#pragma unroll
-    for (int j = 0; j < N / 8; j++) {
-        float x = 0.0f, y = 0.0f;
-        if (8 * j < n) {
-            x = factor * __ldg(from + 8 * j + 2 * q);
-            y = factor * __ldg(from + 8 * j + 2 * q + 1);
-        }
-        d[4 * j] = d[4 * j + 2] = x;
-        d[4 * j + 1] = d[4 * j + 3] = y;
-    }
+    if (to == NULL) return;
+    *(uint32_t *)(to + j * 1024) = g;
+    *(uint32_t *)(to + j * 1024 + 128) = h;
 }
 
-template <int N> FF_DEV void clear(float (&d)[N])
-{
-#pragma unroll
-    for (int i = 0; i < N; i++) d[i] = 0.0f;
-}
-
-/* SiLU of h = z / 2, and SiLU' in the low byte of the result. */
+/* SiLU of h = z / 2, y = z s, and SiLU' = 1 - (1 - s) (1 - y) in the low byte of the result. */
 FF_DEV uint32_t silu_byte(float h, float *x)
 {
-    float t = tanh_fast(h), y = fmaf(h, t, h), s = fmaf(0.5f, t, 0.5f);
+    float t = tanh_fast(h), y = fmaf(h, t, h), less = fmaf(0.5f * D_SCALE, t, -0.5f * D_SCALE);
     *x = y;
-    return __float_as_uint(fmaf(fmaf(-y, s, y + s), D_SCALE, D_ZERO));
+    return __float_as_uint(fmaf(less, 1.0f - y, D_ZERO + D_SCALE));
 }
 FF_DEV uint32_t bytes4(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
-FF_DEV float byte_value(uint32_t word, int k) /* times D_SCALE */
+/* Byte k of a word as SiLU': 1 + byte 2^-15, then scaled. */
+FF_DEV float byte_value(uint32_t word, int k)
 {
-    return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7650 + k)) - D_ZERO;
+    float f = __uint_as_float(__byte_perm(word, 0x3f800000u, 0x7604 + 16 * k));
+    return fmaf(f, 0x1p15f / D_SCALE, -(0x1p15f + 21.0f) / D_SCALE);
 }
 
-/* From accumulators h to SiLU (buffer a) and SiLU' (diff: this thread's). */
-FF_DEV void layer_forward(const float (&acc)[128], uint32_t a, uint4 *diff)
+/* The words of a k step are made here, not where the product takes them: no product waits for others to end. */
+FF_DEV void settle(uint32_t *a)
 {
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        uint32_t w[8], b[4];
+    for (int i = 0; i < 4; i++) asm volatile("" : "+r"(a[i])::"memory");
+}
+
+/* What a thread of a tile has at hand: its places in shared memory and in the chunk. */
+typedef struct tile_place {
+    uint2 *diff;       /* [3 layers][16], every 128 */
+    const float *h0;   /* of its group, from column 2 q on */
+    const float *bias; /* of layers 2 and 3, likewise */
+    char *chunk;       /* NULL: a tile that is not there */
+} tile_place;
+
+/* Slice t of 8 of a half of layer l (0 .. 2): 16 columns. From accumulators without their bias to SiLU, the words of one k
+ * step of the next product, and SiLU'. */
+FF_DEV void slice_forward(const float (&acc)[AW_HALF / 2], int half, int t, int l, const tile_place &p,
+                          uint32_t *a)
+{
+    const float *bias = (l == 0 ? p.h0 : p.bias + (l - 1) * AW_H) + half * AW_HALF + 16 * t;
+    uint32_t b[2];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            float x[4];
-            uint32_t d[4];
+    for (int k = 0; k < 2; k++) {
+        float2 add = *(const float2 *)(bias + 8 * k);
+        float x[4];
+        uint32_t d[4];
 #pragma unroll
-            for (int e = 0; e < 4; e++) d[e] = silu_byte(acc[16 * i + 4 * k + e], &x[e]);
-            w[2 * k] = to_bf16x2(x[0], x[1]);
-            w[2 * k + 1] = to_bf16x2(x[2], x[3]);
-            b[k] = bytes4(d[0], d[1], d[2], d[3]);
-        }
-        put_tiles(a, 4 * i, w[0], w[1], w[2], w[3]);
-        put_tiles(a, 4 * i + 2, w[4], w[5], w[6], w[7]);
-        diff[128 * i] = make_uint4(b[0], b[1], b[2], b[3]);
+        for (int e = 0; e < 4; e++) d[e] = silu_byte(acc[8 * t + 4 * k + e] + (e % 2 ? add.y : add.x), &x[e]);
+        a[2 * k] = to_bf16x2(x[0], x[1]);
+        a[2 * k + 1] = to_bf16x2(x[2], x[3]);
+        b[k] = bytes4(d[0], d[1], d[2], d[3]);
+        put_tile(p.chunk != NULL ? p.chunk + AW_X1 + l * AW_X_BYTES : NULL, 16 * half + 2 * t + k, a[2 * k],
+                 a[2 * k + 1]);
     }
+    p.diff[(l * 16 + 8 * half + t) * 128] = make_uint2(b[0], b[1]);
+    settle(a);
 }
 
-/* From cotangents of SiLU to those of z: buffer a, and left in acc. */
-FF_DEV void layer_backward(float (&acc)[128], uint32_t a, const uint4 *diff)
+/* Likewise back: from cotangents of SiLU to those of z. */
+FF_DEV void slice_backward(const float (&acc)[AW_HALF / 2], int half, int t, int l, const tile_place &p,
+                           uint32_t *a)
 {
+    uint2 both = p.diff[(l * 16 + 8 * half + t) * 128];
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        uint4 four = diff[128 * i];
-        uint32_t b[4] = {four.x, four.y, four.z, four.w}, w[8];
+    for (int k = 0; k < 2; k++) {
+        float v[4];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            float *v = acc + 16 * i + 4 * k;
-#pragma unroll
-            for (int e = 0; e < 4; e++) v[e] *= (1.0f / D_SCALE) * byte_value(b[k], e);
-            w[2 * k] = to_bf16x2(v[0], v[1]);
-            w[2 * k + 1] = to_bf16x2(v[2], v[3]);
-        }
-        put_tiles(a, 4 * i, w[0], w[1], w[2], w[3]);
-        put_tiles(a, 4 * i + 2, w[4], w[5], w[6], w[7]);
+        for (int e = 0; e < 4; e++) v[e] = acc[8 * t + 4 * k + e] * byte_value(k == 0 ? both.x : both.y, e);
+        a[2 * k] = to_bf16x2(v[0], v[1]);
+        a[2 * k + 1] = to_bf16x2(v[2], v[3]);
+        put_tile(p.chunk != NULL ? p.chunk + AW_Z1 + l * AW_X_BYTES : NULL, 16 * half + 2 * t + k, a[2 * k],
+                 a[2 * k + 1]);
     }
+    settle(a);
 }
 
-/* Sums of the 16 rows of acc's columns, to row [256]. */
-FF_DEV void column_sums(float (&acc)[128], float *row, int n)
+FF_DEV float low_half(uint32_t w)
+{
+    return __uint_as_float(w << 16);
+}
+FF_DEV float high_half(uint32_t w)
+{
+    return __uint_as_float(w & 0xffff0000u);
+}
+
+/* Sums of the 16 rows of words in the layout of an operand, to row [256]. */
+FF_DEV void column_sums(const uint32_t (&a)[64], float *row, int n)
 {
     int lane = threadIdx.x & 31;
     float s[64];
 #pragma unroll
     for (int j = 0; j < 32; j++) {
-        s[2 * j] = acc[4 * j] + acc[4 * j + 2];
-        s[2 * j + 1] = acc[4 * j + 1] + acc[4 * j + 3];
+        s[2 * j] = low_half(a[2 * j]) + low_half(a[2 * j + 1]);
+        s[2 * j + 1] = high_half(a[2 * j]) + high_half(a[2 * j + 1]);
     }
 #pragma unroll
     for (int half = 32, mask = 16; half >= 8; half /= 2, mask /= 2) {
@@ -202,73 +227,148 @@ FF_DEV void column_sums(float (&acc)[128], float *row, int n)
 
 /* ---- the kernel ---- */
 
-FF_DEV void consume(const adj_wide_net &c, const adj_wide_io &io, const float *bias, int rounds)
+/* Tile of warpgroup wg in round k. */
+FF_DEV int tile_of(int wg, int k)
 {
-    adj_ring ring = {0, 0};
-    int wg = this_group(), warp = threadIdx.x / 32 % 4;
-    uint32_t a = at_shared(S_A) + wg * AW_X_BYTES;
+    return (k * (int)gridDim.x + (int)blockIdx.x) * 2 + wg;
+}
+
+/* Three warps prepare the groups of the next round. */
+FF_DEV void prepare(const adj_wide_net &c, const adj_wide_io &io, int rounds)
+{
+#pragma unroll 1
+    for (int k = 0; k < rounds; k++)
+#pragma unroll 1
+        for (int i = (int)threadIdx.x / 32 - 9; i < 2 * AW_GROUPS; i += 3) {
+            int wg = i / AW_GROUPS, group = i % AW_GROUPS, tile = tile_of(wg, k);
+            int2 at = tile < io.n_tile ? io.tile[tile] : make_int2(0, 0);
+            int mine = group < at.y ? at.x + group : -1;
+            int slot = io.group_slot[io.group_begin + (mine >= 0 ? mine : at.x)];
+            char *chunk = tile < io.n_tile ? io.chunk + (int64_t)tile * AW_TILE_BYTES : NULL;
+            pair_features(c, io, room_of(wg, group, k & 1), wg, group, mine, slot, chunk,
+                          (uint32_t)(k & 1) ^ 1);
+        }
+}
+
+/* Forward up to the accumulators of the outputs, without their bias. SiLU of one half runs beside the products of the other:
+ * a half's accumulators and the operand of a layer fill the registers. */
+FF_DEV void forward(float (&h0)[AW_HALF / 2], const tile_place &p, int wg, ring_reader &r)
+{
+    float h1[AW_HALF / 2];
+    uint32_t a[64], next[32], x0 = at_shared(S_X0) + wg * AW_X0_BYTES;
+    first_product(h0, x0, r);
+    ended_before(first_product(h1, x0, r));
+    wg_pin(h0);
+#pragma unroll
+    for (int t = 0; t < 8; t++) slice_forward(h0, 0, t, 0, p, a + 4 * t);
+    all_ended(r);
+    wg_pin(h1);
+#pragma unroll 1
+    for (int l = 1;; l++) {
+        product<AW_HALF, AW_FULL, 2, false>(h0, a, r, [&](int u) {
+            if (u >= 4) return;
+            slice_forward(h1, 1, 2 * u, l - 1, p, a + 32 + 8 * u);
+            slice_forward(h1, 1, 2 * u + 1, l - 1, p, a + 36 + 8 * u);
+        });
+        if (l == 1) { /* features and h0 are no longer needed */
+            __syncwarp();
+            if ((threadIdx.x & 31) == 0) mbar_arrive(bar_taken(wg));
+        }
+        all_ended(r);
+        wg_pin(h0);
+        if (l == 3) break;
+        product<AW_HALF, AW_FULL, 2, false>(h1, a, r,
+                                            [&](int u) { slice_forward(h0, 0, u, l, p, next + 4 * u); });
+        all_ended(r);
+        wg_pin(h1);
+#pragma unroll
+        for (int i = 0; i < 32; i++) asm volatile("mov.b32 %0, %1;" : "=r"(a[i]) : "r"(next[i]));
+    }
+}
+
+/* Back from the words of the outputs' cotangents to those of the features; sums of layer 1's to row. */
+FF_DEV void backward(float (&x_bar)[AW_KF / 2], const uint32_t (&z4)[4 * AW_OUT], const tile_place &p,
+                     float *row, int n, ring_reader &r)
+{
+    float h0[AW_HALF / 2], h1[AW_HALF / 2];
+    uint32_t a[64], next[32];
+    product<AW_HALF, AW_OUT, 2, false>(h0, z4, r, [&](int) {});
+    product<AW_HALF, AW_OUT, 2, true>(h1, z4, r, [&](int u) {
+        if (u == 0) wg_pin(h0);
+        slice_backward(h0, 0, 2 * u, 2, p, a + 8 * u);
+        slice_backward(h0, 0, 2 * u + 1, 2, p, a + 8 * u + 4);
+    });
+    all_ended(r);
+    wg_pin(h1);
+#pragma unroll 1
+    for (int l = 2; l > 0; l--) {
+        product<AW_HALF, AW_FULL, 2, false>(h0, a, r, [&](int u) {
+            if (u >= 4) return;
+            slice_backward(h1, 1, 2 * u, l, p, a + 32 + 8 * u);
+            slice_backward(h1, 1, 2 * u + 1, l, p, a + 36 + 8 * u);
+        });
+        product<AW_HALF, AW_FULL, 2, true>(h1, a, r, [&](int u) {
+            if (u == 0) wg_pin(h0);
+            slice_backward(h0, 0, u, l - 1, p, next + 4 * u);
+        });
+        all_ended(r);
+        wg_pin(h1);
+#pragma unroll
+        for (int i = 0; i < 32; i++) asm volatile("mov.b32 %0, %1;" : "=r"(a[i]) : "r"(next[i]));
+    }
+    product<AW_KF, AW_FULL, 8, false>(x_bar, a, r, [&](int u) {
+        if (u > 0) return;
+#pragma unroll
+        for (int t = 0; t < 8; t++) slice_backward(h1, 1, t, 0, p, a + 32 + 4 * t);
+    });
+    column_sums(a, row, n);
+    all_ended(r);
+    wg_pin(x_bar);
+}
+
+FF_DEV void consume(const adj_wide_net &c, const adj_wide_io &io, int rounds)
+{
+    ring_reader ring = {{0, 0}, 0};
+    int wg = (int)threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x & 31, q = lane & 3,
+        row = 16 * warp + lane / 4;
+    tile_place p;
+    p.diff = (uint2 *)(adj_wide_shared + S_D + wg * 3 * D_LAYER) + threadIdx.x % 128;
+    p.h0 = (const float *)(adj_wide_shared + S_H0) + (wg * AW_GROUPS + warp) * AW_H + 2 * q;
+    p.bias = (const float *)(adj_wide_shared + S_BIAS) + 2 * q;
 #pragma unroll 1
     for (int k = 0; k < rounds; k++) {
-        int tile = (k * (int)gridDim.x + (int)blockIdx.x) * 2 + wg;
-        int2 at = tile < io.n_tile ? io.tile[tile] : make_int2(0, 0);
-        char *chunk = tile < io.n_tile ? io.chunk + (int64_t)tile * AW_TILE_BYTES : NULL;
-        warp_group w;
-        w.at = warp < at.y ? at.x + warp : -1;
-        w.slot = io.group_slot[io.group_begin + (w.at >= 0 ? w.at : at.x)];
+        int tile = tile_of(wg, k);
+        p.chunk = tile < io.n_tile ? io.chunk + (int64_t)tile * AW_TILE_BYTES + row * 16 + q * 4 : NULL;
+        pair_room room = room_of(wg, warp, k & 1);
+        uint32_t z4[4 * AW_OUT];
+        mbar_wait(bar_ready(wg), (uint32_t)k & 1);
         {
-            float acc[128];
-            buffer_free(wg);
-            pair_features(c, io, w);
-            buffer_full(wg, a, chunk, AW_X0_BYTES);
-#pragma unroll 1
-            for (int l = 0; l < 3; l++) {
-                init_columns<AW_H>(acc, l == 0 ? io.rec + (int64_t)w.slot * c.rec_len : bias + (l - 1) * AW_H,
-                                   l == 0 ? c.off_m : AW_H, l == 0 ? 0.5f * LN2 : 1.0f);
-                product<AW_H, 1>(acc, a, ring, l == 0 ? AW_F1 : AW_FULL);
-                buffer_free(wg);
-                layer_forward(acc, a, diff_of(l));
-                buffer_full(wg, a, chunk != NULL ? chunk + AW_X1 + l * AW_X_BYTES : NULL, AW_X_BYTES);
-            }
-        }
-        {
-            float acc[4 * AW_J];
-            uint32_t word[2][AW_J];
-            init_columns<AW_NOUT>(acc, bias + 2 * AW_H, AW_NOUT, 1.0f);
-            product<AW_NOUT, 2>(acc, a, ring, AW_F4);
-            row_outputs(c, io, acc, 0, word[0]);
-            row_outputs(c, io, acc, 1, word[1]);
-            buffer_free(wg);
+            float out[AW_HALF / 2];
+            forward(out, p, wg, ring);
+            sum_bars b0 = sum_bars_load(c, io, room, row), b1 = sum_bars_load(c, io, room, row + 8);
 #pragma unroll
-            for (int j = 0; j < AW_J; j += 2)
-                put_tiles(a, j, word[0][j], word[1][j], word[0][j + 1], word[1][j + 1]);
-            buffer_full(wg, a, chunk != NULL ? chunk + AW_Z4 : NULL, AW_Z4_BYTES);
-        }
-        {
-            float acc[128];
-#pragma unroll 1
-            for (int l = 2; l >= 0; l--) {
-                clear(acc);
-                product<AW_H, 1>(acc, a, ring, l == 2 ? AW_B4 : AW_FULL);
-                buffer_free(wg);
-                layer_backward(acc, a, diff_of(l));
-                buffer_full(wg, a, chunk != NULL ? chunk + AW_Z1 + l * AW_X_BYTES : NULL, AW_X_BYTES);
-            }
-            column_sums(acc, w.at >= 0 ? io.group_rows + (int64_t)w.at * c.row_len : NULL, c.off_m);
-        }
-        {
-            float acc[16], pair[2][4] = {{0.0f, 0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f, 0.0f}};
-            float *row = w.at >= 0 ? io.group_rows + (int64_t)w.at * c.row_len : NULL;
-            clear(acc);
-            product<AW_KF, 8>(acc, a, ring, AW_B1);
-            vector_back(c, acc, 0, row, pair);
-            vector_back(c, acc, 1, row, pair);
+            for (int j = 0; j < AW_J; j++)
 #pragma unroll
-            for (int i = 0; i < 8; i++) pair[i / 4][i % 4] = over_quad(pair[i / 4][i % 4]);
-            distance_back(c, io, row, pair);
-            __syncwarp(); /* before the next tile's geometry */
+                for (int e = 0; e < 4; e++) out[4 * j + e] += p.bias[2 * AW_H + 8 * j + e % 2];
+            row_outputs(c, room, out, b0, row, 0, z4);
+            row_outputs(c, room, out, b1, row + 8, 1, z4);
+#pragma unroll
+            for (int j = 0; j < AW_J; j++)
+                put_tile(p.chunk != NULL ? p.chunk + AW_Z4 : NULL, j, z4[2 * j], z4[2 * j + 1]);
+#pragma unroll
+            for (int i = 2 * AW_J; i < 4 * AW_OUT; i++) asm volatile("mov.b32 %0, 0;" : "=r"(z4[i]));
+            __syncwarp(); /* the stash is read by other lanes */
         }
+        int at = room.s->at;
+        float *to = at >= 0 ? io.group_rows + (int64_t)at * c.row_len : NULL;
+        float x_bar[AW_KF / 2], pair[2][4] = {{0.0f, 0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f, 0.0f}};
+        backward(x_bar, z4, p, to, c.off_m, ring);
+        vector_back(c, room, x_bar, 0, to, pair);
+        vector_back(c, room, x_bar, 1, to, pair);
+#pragma unroll
+        for (int i = 0; i < 8; i++) pair[i / 4][i % 4] = over_quad(pair[i / 4][i % 4]);
+        distance_back(c, io, room, to, pair);
     }
-    if (threadIdx.x % 128 == 0) bulk_all_done();
 }
 #endif
 
@@ -277,21 +377,28 @@ static __global__ void __launch_bounds__(TILE_THREADS, 1)
                   const char *image, const float *bias)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    int wg = this_group(), each = 2 * (int)gridDim.x, rounds = (io.n_tile + each - 1) / each;
+    int wg = (int)threadIdx.x / 128, each = 2 * (int)gridDim.x, rounds = (io.n_tile + each - 1) / each;
     if (threadIdx.x == 0) {
         for (uint32_t i = 0; i < RING_STAGES; i++) {
             mbar_init(bar_full(i), 1);
             mbar_init(bar_empty(i), 8);
         }
+        for (int i = 0; i < 2; i++) {
+            mbar_init(bar_ready(i), AW_GROUPS);
+            mbar_init(bar_taken(i), AW_GROUPS);
+        }
         mbar_init_fence();
     }
+    for (int i = (int)threadIdx.x; i < AW_BIAS; i += TILE_THREADS)
+        ((float *)(adj_wide_shared + S_BIAS))[i] = bias[i];
     __syncthreads();
     if (wg < 2) {
-        adj_regs_up<232>();
-        consume(c, io, bias, rounds);
+        adj_regs_up<224>();
+        consume(c, io, rounds);
     } else {
-        adj_regs_down<40>();
+        adj_regs_down<56>();
         if (threadIdx.x == 256) stream_weights(image, rounds);
+        if (threadIdx.x >= 288) prepare(c, io, rounds);
     }
 #endif
 }

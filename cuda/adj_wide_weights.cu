@@ -89,65 +89,58 @@ FF_DEV void drop(uint32_t stage)
     if ((threadIdx.x & 31) == 0) mbar_arrive(bar_empty(stage));
 }
 
-/* 64 outputs (this warpgroup's) x 256 inputs, and their bias. */
-FF_DEV void big_square(float (&acc)[128], float (&ones)[4], adj_ring &r, int n, int wg)
+/* n tiles of a part, one after the other: issue(z, x) starts a tile's products from shared addresses of its operands. */
+template <class Issue> FF_DEV void each_tile(adj_ring &r, int n, uint32_t z_off, uint32_t x_off, Issue issue)
 {
-    uint32_t last = 0, one = smem_u32(adj_wide_stages) + S_ONES;
-    wg_pin(acc);
-    wg_pin(ones);
-    wg_fence();
+    uint32_t last = 0;
 #pragma unroll 1
     for (int t = 0; t < n; t++) {
         mbar_wait(bar_full(r.stage), r.phase);
-        uint32_t z = stage_at(r.stage) + (uint32_t)wg * 8 * 1024, x = stage_at(r.stage) + STAGE - AW_X_BYTES;
+        wg_fence();
+        issue(stage_at(r.stage) + z_off, stage_at(r.stage) + STAGE - x_off);
+        wg_commit();
+        if (t > 0) {
+            wg_wait<1>();
+            drop(last);
+        }
+        last = r.stage;
+        adj_ring_next<STAGES>(r);
+    }
+    wg_wait<0>();
+    if (n > 0) drop(last);
+}
+
+/* 64 outputs (this warpgroup's) x 256 inputs, and their bias. */
+FF_DEV void big_square(float (&acc)[128], float (&ones)[4], adj_ring &r, int n, int wg)
+{
+    uint32_t one = smem_u32(adj_wide_stages) + S_ONES;
+    wg_pin(acc);
+    wg_pin(ones);
+    each_tile(r, n, (uint32_t)wg * 8 * 1024, AW_X_BYTES, [&](uint32_t z, uint32_t x) {
 #pragma unroll
         for (int s = 0; s < AW_TILE / 16; s++) {
             adj_wg<256>::mm(acc, turned(z + 256 * s), turned(x + 256 * s));
             adj_wg<8>::mk(ones, turned(z + 256 * s), wg_desc(one, 128, 128));
         }
-        wg_commit();
-        if (t > 0) {
-            wg_wait<1>();
-            drop(last);
-        }
-        last = r.stage;
-        adj_ring_next<STAGES>(r);
-    }
-    wg_wait<0>();
+    });
     wg_pin(acc);
     wg_pin(ones);
-    if (n > 0) drop(last);
 }
 
 /* 128 outputs x 32 inputs. */
 FF_DEV void first_layer(float (&lo)[16], float (&hi)[16], adj_ring &r, int n, int wg)
 {
-    uint32_t last = 0;
     wg_pin(lo);
     wg_pin(hi);
-    wg_fence();
-#pragma unroll 1
-    for (int t = 0; t < n; t++) {
-        mbar_wait(bar_full(r.stage), r.phase);
-        uint32_t z = stage_at(r.stage) + (uint32_t)wg * 16 * 1024,
-                 x = stage_at(r.stage) + STAGE - AW_X0_BYTES;
+    each_tile(r, n, (uint32_t)wg * 16 * 1024, AW_X0_BYTES, [&](uint32_t z, uint32_t x) {
 #pragma unroll
         for (int s = 0; s < AW_TILE / 16; s++) {
             adj_wg<32>::mm(lo, turned(z + 256 * s), turned(x + 256 * s));
             adj_wg<32>::mm(hi, turned(z + 8 * 1024 + 256 * s), turned(x + 256 * s));
         }
-        wg_commit();
-        if (t > 0) {
-            wg_wait<1>();
-            drop(last);
-        }
-        last = r.stage;
-        adj_ring_next<STAGES>(r);
-    }
-    wg_wait<0>();
+    });
     wg_pin(lo);
     wg_pin(hi);
-    if (n > 0) drop(last);
 }
 
 /* Rows of 64 accumulated outputs to `to` [..][ld], of which n are real. */

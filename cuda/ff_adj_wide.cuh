@@ -6,7 +6,8 @@
  * serves stores, bulk copies and wgmma, read along either index:
  *     activations   [unit / 8][pair 64][8 units]: rows are pairs. K-major for the layers' products (k = units), and read
  *                   transposed by the weight gradients (k = pairs)
- *     weights       per k step of 16: [2][column][8]; in the order of their use, forward W1 .. W4, back W4 .. W1
+ *     weights       per k step of 16: [2][column][8]; in the order of their use, forward W1 .. W4, back W4 .. W1, by halves
+ *                   of 128 columns
  * Tile. 64 pairs = 4 groups of one list block; a warp's 16 rows are one group, all of one source.
  * Chunk. Of a tile: x0 (features), x1, x2, x3 (inputs of the layers), z1, z2, z3, z4 (cotangents of their outputs).
  * Columns of the features: vector k, harmonic n in column 16 (k / 4) + 8 ((n - 1) / 2) + 2 (k % 4) + (n - 1) % 2, so that
@@ -34,7 +35,9 @@ enum {
     AW_SF = 12, /* scalar fields */
     AW_J = 14,  /* tiles of outputs */
     AW_NOUT = 8 * AW_J,
-    AW_STEP = AW_H * 32, /* bytes of one k step of 256 columns: a stage of the ring */
+    AW_HALF = AW_H / 2,        /* columns of a product: accumulators of one half while the other's are used */
+    AW_STEP = AW_HALF * 32,    /* bytes of one k step */
+    AW_STAGE = 2 * AW_STEP,    /* two k steps: a stage of the ring */
     /* bytes of the chunk's tile */
     AW_X0 = 0,
     AW_X_BYTES = AW_TILE * AW_H * 2,
@@ -44,16 +47,12 @@ enum {
     AW_Z4 = AW_Z1 + 3 * AW_X_BYTES,
     AW_Z4_BYTES = AW_TILE * AW_NOUT * 2,
     AW_TILE_BYTES = AW_Z4 + AW_Z4_BYTES,
-    /* stages of the weights' image, in order of use */
-    AW_F1 = AW_KF / 16,
-    AW_FULL = AW_H / 16,
-    AW_F4 = AW_FULL / 2, /* two steps of 112 columns a stage */
-    AW_B4 = AW_NOUT / 16,
-    AW_B1 = AW_FULL / 8, /* eight steps of 32 columns a stage */
-    AW_F4_FIRST = AW_F1 + 2 * AW_FULL,
-    AW_F4_STAGE = 2 * AW_NOUT * 32,
-    AW_STAGES = AW_F4_FIRST + AW_F4 + AW_B4 + 2 * AW_FULL + AW_B1,
-    AW_IMAGE = (AW_STAGES - AW_F4) * AW_STEP + AW_F4 * AW_F4_STAGE,
+    /* Image of the weights in the order of their use, in stages: [product][half][k step][2][128 columns][8]; the last
+     * product has 32 columns and 8 k steps a stage, outputs are padded to 128. */
+    AW_FULL = AW_H / 16, /* k steps of a hidden layer */
+    AW_OUT = AW_HALF / 16,
+    AW_IMAGE = 2 * AW_KF * AW_H * 2 + 4 * AW_H * AW_H * 2 + AW_H * AW_HALF * 2 * 2,
+    AW_STAGES = AW_IMAGE / AW_STAGE,
     AW_BIAS = 2 * AW_H + AW_NOUT,
     /* a list block's float32 sums: weights of the four layers, then biases of the last three */
     AW_P1 = 0,
