@@ -149,8 +149,8 @@ static int by_value(const void *a, const void *b)
 
 typedef cudaError_t (*kernels)(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s);
 
-static void measure(const char *name, kernels run, const adj_wide *w, const adj_wide_io *io, int sms, int repeats,
-                    double mflop)
+static void measure(const char *name, kernels run, const adj_wide *w, const adj_wide_io *io, int sms,
+                    int repeats, double mflop)
 {
     static float ms[MOST];
     cudaEvent_t begin, end;
