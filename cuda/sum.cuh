@@ -21,6 +21,11 @@ extern "C" {
  * FAR_LANES lanes' (far): a leaf that spans a gap of the curve may be near to a large part of all. */
 enum { SUM_LEAF = 32, SUM_LEVELS = 28, SUM_FOLD = 8, SUM_PIECE = 256 };
 
+/* Several ranks: each has whole GROUPS of consecutive places (of SUM_GROUP_POINTS, nodes of one level, so that sorting within
+ * a group, and moments below, need nothing of others), and arrays of all places and nodes, of which only its own and what its
+ * targets read are filled. Boxes and moments of level SUM_SHARED go to every rank, which adds up the levels above itself. */
+enum { SUM_GROUP_POINTS = 4096, SUM_SHARED = 5 };
+
 /* A piece of a list after the first: entries [first, first + SUM_PIECE) of a leaf's or node's. */
 typedef struct sum_item {
     int32_t node, first;
@@ -38,16 +43,29 @@ typedef struct sum_frame {
 typedef struct sum_side {
     int64_t n;     /* points */
     int64_t n_pad; /* places: 32 n_leaf of whole groups */
+    int64_t lo, hi; /* this rank's places; one rank: 0, n_pad */
+    int64_t n_own;  /* points there, in the order in which they came to this rank */
     int n_levels;
     int32_t n_nodes;
     int32_t level_at[SUM_LEVELS], level_n[SUM_LEVELS]; /* first node id and nodes of a level */
-    int32_t *d_order;                                  /* [n_pad] index as given; -1 */
-    int32_t *d_inverse;                                /* [n] place of a point */
+    int32_t *d_order;                                  /* [hi - lo] own point at place lo + i; -1 */
+    int32_t *d_inverse;                                /* [n_own] place of a point */
     void *d_point;                                     /* [n_pad] coordinates, density 0 */
     void *d_more; /* [n_pad] four numbers: dipole or force; NULL if there is none */
     void *d_node; /* [n_nodes] centre, radius */
     void *d_box;  /* [n_nodes] six coordinates */
 } sum_side;
+
+/* Nodes of level l that lie in or above this rank's places: first, first + 1, ..., end - 1. */
+static __host__ __device__ inline int32_t sum_first(const sum_side *s, int l)
+{
+    return (int32_t)(s->lo / SUM_LEAF >> l);
+}
+static __host__ __device__ inline int32_t sum_end(const sum_side *s, int l)
+{
+    if (s->lo == s->hi) return sum_first(s, l);
+    return (int32_t)((s->hi / SUM_LEAF + (INT64_C(1) << l) - 1) >> l);
+}
 
 /* Near pairs of each group of targets: leaves of sources. */
 typedef struct sum_near_list {
@@ -64,6 +82,7 @@ typedef struct sum_near {
     sum_side to, from;
     const sum_frame *d_frame;
     sum_near_list list;
+    int32_t first_group; /* of this rank */
     int32_t n_groups, n_piece, piece; /* direct sums: the leaves are cut into n_piece pieces of so many */
     int items;                        /* 1: the items of the list, 0: first pieces */
     double *d_part; /* [n_piece][to.n_pad][n_out], with a list [to.n_pad + 32 n_items][n_out] */
@@ -72,7 +91,7 @@ typedef struct sum_near {
 /* Far pairs: source nodes of each target node. */
 typedef struct sum_far_list {
     const int64_t *d_at; /* [n_nodes] */
-    const int32_t *d_n;  /* [n_nodes] */
+    const int32_t *d_n;  /* [n_nodes] -1: not this rank's */
     const int32_t *d_node;
     const sum_item *d_item;
     const int32_t *d_item_at; /* [n_nodes] */
@@ -98,6 +117,7 @@ typedef struct sum_far {
 /* Lists of one direction while they are made, on the device. */
 typedef struct sum_cursors {
     unsigned long long far, near, far_items, near_items, next[SUM_LEVELS];
+    unsigned long long shared; /* far entries of nodes that begin on an earlier rank, which counts them too */
 } sum_cursors;
 
 typedef struct sum_plan {
@@ -112,6 +132,9 @@ typedef struct sum_plan {
     sum_cursors *d_cursors;
     int64_t cap_far, cap_near, cap_next;
     sum_cursors cursors; /* host, after it was made */
+    /* Several ranks: what is read of the sources, 1: moments of nodes below SUM_SHARED, points of leaves; else NULL. */
+    uint8_t *d_read_node, *d_read_leaf;
+    struct sum_halo *halo;
 } sum_plan;
 
 /* Densities as given: a charge of point i at d_charge + i stride_charge, and n_more numbers of a dipole or force; NULL: none. */
@@ -130,8 +153,9 @@ typedef struct sum_out {
 /* What one precision does. The calls only queue work. */
 typedef struct sum_row {
     size_t point_bytes, more_bytes, node_bytes, box_bytes, real_bytes;
-    /* Coordinates, boxes and centres of a side whose order is there; d_x [n][dim] as given. */
-    cudaError_t (*place)(const sum_side *side, const double *d_x, int dim, const sum_frame *d_frame,
+    /* Coordinates, boxes and centres of a side whose order is there; d_x [n_own][dim] as they came. Stages as below: own
+     * nodes (boxes to SUM_SHARED, centres below); boxes above and centres from SUM_SHARED on. */
+    cudaError_t (*place)(const sum_side *side, const double *d_x, int dim, const sum_frame *d_frame, int stage,
                          cudaStream_t stream);
     /* Densities into the tree's order. */
     cudaError_t (*density)(const sum_side *side, const sum_in *in, cudaStream_t stream);
@@ -141,13 +165,16 @@ typedef struct sum_row {
     /* Queues the walk of plan's arrays; nodes are far if the sum of their radii is below theta times their distance. */
     cudaError_t (*walk)(const sum_side *to, const sum_side *from, const sum_frame *d_frame, double theta,
                         const sum_plan *plan, cudaStream_t stream);
-    cudaError_t (*far)(int order, const sum_far *a, cudaStream_t stream);
+    cudaError_t (*far)(int order, const sum_far *a, int stage, cudaStream_t stream);
 } sum_row;
+
+/* Stages of an expansion: moments of own nodes up to SUM_SHARED; all else. Between them ranks exchange moments. */
+enum { SUM_UP = 1, SUM_DOWN = 2 };
 
 /* Orders 3 to 6. */
 int sum_far_stride(int order); /* numbers of an expansion in memory */
-cudaError_t sum_far_f32(int order, const sum_far *a, cudaStream_t stream);
-cudaError_t sum_far_f64(int order, const sum_far *a, cudaStream_t stream);
+cudaError_t sum_far_f32(int order, const sum_far *a, int stage, cudaStream_t stream);
+cudaError_t sum_far_f64(int order, const sum_far *a, int stage, cudaStream_t stream);
 
 cudaError_t sum_direct_f32(const ff_sum_spec *spec, const sum_near *a, cudaStream_t stream);
 cudaError_t sum_direct_f64(const ff_sum_spec *spec, const sum_near *a, cudaStream_t stream);
@@ -168,6 +195,7 @@ struct ff_sum_cuda {
     sum_plan plan,
         plan_back; /* targets against sources; the other way round, where it is another and adjoint asks */
     ff_sum_info info;
+    struct sum_dist *dist; /* several ranks (sum_dist.cuh); NULL: one */
 };
 
 static inline const sum_side *sum_targets(const ff_sum_cuda *s)
@@ -175,17 +203,28 @@ static inline const sum_side *sum_targets(const ff_sum_cuda *s)
     return &s->side[s->n_side - 1];
 }
 
-/* Lists of one direction; waits for the stream. FF_E_MEM */
-ff_status sum_plan_make(ff_sum_cuda *s, const sum_side *to, const sum_side *from, sum_plan *plan);
+/* Lists of one direction, sides by number; waits for the stream. Several ranks: what they read of others, too; theta 0:
+ * only that. FF_E_MEM                                                                            Collective then */
+ff_status sum_plan_make(ff_sum_cuda *s, int to, int from, sum_plan *plan);
+void sum_plan_drop(ff_sum_cuda *s, sum_plan *plan); /* Local */
 
 /* Degree and theta for opts.rtol, and what a GPU asks of them. */
 ff_status sum_choose(ff_sum_opts *o);
 
-/* Box of targets and sources. */
-ff_status sum_frame_find(ff_cuda_pool *pool, const double *const d_x[2], const int64_t n[2], int dim,
-                         sum_frame *d_frame);
+/* Box of targets and sources of this rank (lo > hi where there are none); then what follows from that of all. */
+ff_status sum_frame_box(ff_cuda_pool *pool, const double *const d_x[2], const int64_t n[2], int dim,
+                        sum_frame *d_frame);
+ff_status sum_frame_finish(ff_cuda_pool *pool, sum_frame *d_frame);
 
-/* Order along the curve of n points d_x [n][dim]; pads with -1. Allocates d_order and scratch. */
+/* Order along the curve of n points d_x [n][dim]; pads with -1. Allocates d_order, d_inverse. */
 ff_status sum_sort(ff_cuda_pool *pool, const double *d_x, int dim, const sum_frame *d_frame, sum_side *side);
+/* Its parts. Keys of n points in ascending order, equal ones by index; n_all sets the bits of a key (sum_key_bits). Both
+ * arrays are the caller's to free. */
+int sum_key_bits(int64_t n_all);
+ff_status sum_keys_sorted(ff_cuda_pool *pool, const double *d_x, int64_t n, int64_t n_all, int dim,
+                          const sum_frame *d_frame, uint64_t **d_key, int32_t **d_index);
+/* From own points along the curve, d_curve [n_own], to d_order and d_inverse, which it allocates. */
+ff_status sum_refined(ff_cuda_pool *pool, const double *d_x, int dim, const sum_frame *d_frame,
+                      const int32_t *d_curve, sum_side *side);
 
 #endif

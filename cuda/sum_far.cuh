@@ -52,8 +52,8 @@ static __global__ void __launch_bounds__(128)
     sum_far_leaves(const sum_side side, const sum_frame *frame, int what, real *moments)
 {
     constexpr int N = CART_STRIDE(P);
-    const int64_t leaf = (int64_t)blockIdx.x * 128 + threadIdx.x;
-    if (leaf >= side.level_n[0]) return;
+    const int64_t leaf = sum_first(&side, 0) + (int64_t)blockIdx.x * 128 + threadIdx.x;
+    if (leaf >= sum_end(&side, 0)) return;
     const sum_node c = ((const sum_node *)side.d_node)[leaf];
     const real quantum = (real)frame->quantum, inverse = 1 / far_unit(c);
     real q[N] = {0}, m[N];
@@ -88,11 +88,12 @@ static __device__ __forceinline__ void far_shift(const sum_node &child, const su
 
 template <int P>
 static __global__ void __launch_bounds__(128)
-    sum_far_up(const sum_side side, const sum_frame *frame, int level, real *moments)
+    sum_far_up(const sum_side side, const sum_frame *frame, int level, int32_t first, int32_t end,
+               real *moments)
 {
     constexpr int N = CART_STRIDE(P);
-    const int32_t i = (int32_t)(blockIdx.x * 128 + threadIdx.x);
-    if (i >= side.level_n[level]) return;
+    const int32_t i = first + (int32_t)(blockIdx.x * 128 + threadIdx.x);
+    if (i >= end) return;
     const sum_node *node = (const sum_node *)side.d_node;
     const sum_node c = node[side.level_at[level] + i];
     real q[N] = {0}, m[N], child[N];
@@ -114,14 +115,14 @@ static __global__ void __launch_bounds__(128)
     constexpr int N = CART_STRIDE(P);
     const int64_t task = ((int64_t)blockIdx.x * 128 + threadIdx.x) / FAR_LANES;
     const int lane = threadIdx.x % FAR_LANES;
-    const bool here = task < (items ? list.n_items : to.n_nodes);
+    const bool here = task < (items ? list.n_items : to.n_nodes) && (items || list.d_n[task] >= 0);
     const int64_t node = !here ? 0 : items ? list.d_item[task].node : task;
     const int32_t first = here && items ? list.d_item[task].first : 0;
     const sum_node *s_node = (const sum_node *)from.d_node;
     const sum_node x = ((const sum_node *)to.d_node)[node];
     const real quantum = (real)frame->quantum, unit = far_unit(x);
     const int32_t left = here ? list.d_n[node] - first : 0, n = left < SUM_PIECE ? left : SUM_PIECE;
-    const int32_t *source = list.d_node + list.d_at[node] + first;
+    const int32_t *source = list.d_node + (here ? list.d_at[node] + first : 0);
     real l[N] = {0};
 #pragma unroll 1
     for (int32_t e = lane; e < n; e += FAR_LANES) {
@@ -167,8 +168,8 @@ static __global__ void __launch_bounds__(128)
     sum_far_down(const sum_side side, const sum_frame *frame, int level, real *local)
 {
     constexpr int N = CART_STRIDE(P);
-    const int32_t i = (int32_t)(blockIdx.x * 128 + threadIdx.x);
-    if (i >= side.level_n[level]) return;
+    const int32_t i = sum_first(&side, level) + (int32_t)(blockIdx.x * 128 + threadIdx.x);
+    if (i >= sum_end(&side, level)) return;
     const sum_node *node = (const sum_node *)side.d_node;
     const int64_t me = side.level_at[level] + i, up = side.level_at[level + 1] + i / 2;
     real l[N], m[N], parent[N];
@@ -187,8 +188,8 @@ static __global__ void __launch_bounds__(128)
                    const real *local, double *part)
 {
     constexpr int N = CART_STRIDE(P);
-    const int64_t i = (int64_t)blockIdx.x * 128 + threadIdx.x;
-    if (i >= side.n_pad) return;
+    const int64_t i = side.lo + (int64_t)blockIdx.x * 128 + threadIdx.x;
+    if (i >= side.hi) return;
     const sum_node c = ((const sum_node *)side.d_node)[i / 32];
     const sum_point x = ((const sum_point *)side.d_point)[i];
     const real quantum = (real)frame->quantum, inverse = 1 / far_unit(c);
@@ -218,41 +219,61 @@ static __global__ void __launch_bounds__(128)
         for (int b = 0; b < 3; b++) u[3 + 3 * a + b] += (double)(second[a][b] * inverse * inverse);
 }
 
+static inline unsigned far_grid(int64_t n)
+{
+    return (unsigned)((n + 127) / 128);
+}
+
+/* Moments: of own nodes up to SUM_SHARED, then of all above. */
+template <int P> static void far_moments(const sum_far *a, int stage, cudaStream_t s)
+{
+    const sum_side *from = &a->from;
+    real *moments = (real *)a->d_moments;
+    const int32_t leaves = sum_end(from, 0) - sum_first(from, 0);
+    if (stage == SUM_UP && leaves > 0)
+        sum_far_leaves<P><<<far_grid(leaves), 128, 0, s>>>(*from, a->d_frame, a->what, moments);
+    for (int l = 1; l < from->n_levels; l++) {
+        const bool own = l <= SUM_SHARED;
+        const int32_t first = own ? sum_first(from, l) : 0, end = own ? sum_end(from, l) : from->level_n[l];
+        if (own == (stage == SUM_UP) && end > first)
+            sum_far_up<P><<<far_grid(end - first), 128, 0, s>>>(*from, a->d_frame, l, first, end, moments);
+    }
+}
+
 /* One expansion, from points to points. */
-template <int P> static cudaError_t far_run(const sum_far *a, cudaStream_t s)
+template <int P> static cudaError_t far_run(const sum_far *a, int stage, cudaStream_t s)
 {
     const sum_side *from = &a->from, *to = &a->to;
     real *moments = (real *)a->d_moments, *local = (real *)a->d_local;
-    const auto grid = [](int64_t n) { return (unsigned)((n + 127) / 128); };
-    sum_far_leaves<P><<<grid(from->level_n[0]), 128, 0, s>>>(*from, a->d_frame, a->what, moments);
-    for (int l = 1; l < from->n_levels; l++)
-        sum_far_up<P><<<grid(from->level_n[l]), 128, 0, s>>>(*from, a->d_frame, l, moments);
+    if ((stage & SUM_UP) != 0) far_moments<P>(a, SUM_UP, s);
+    if ((stage & SUM_DOWN) == 0 || to->lo == to->hi) return cudaGetLastError();
+    far_moments<P>(a, SUM_DOWN, s);
     const ff_sum_spec spec = {a->kernel, FF_SUM_CHARGE, false, a->parameter, false};
-    sum_far_pairs<P><<<grid((int64_t)to->n_nodes * FAR_LANES), 128, 0, s>>>(
+    sum_far_pairs<P><<<far_grid((int64_t)to->n_nodes * FAR_LANES), 128, 0, s>>>(
         *to, *from, a->d_frame, a->list, 0, (int)a->kernel, sum_parameters(&spec), moments, local);
     if (a->list.n_items > 0) {
-        sum_far_pairs<P><<<grid(a->list.n_items * FAR_LANES), 128, 0, s>>>(
+        sum_far_pairs<P><<<far_grid(a->list.n_items * FAR_LANES), 128, 0, s>>>(
             *to, *from, a->d_frame, a->list, 1, (int)a->kernel, sum_parameters(&spec), moments, local);
-        sum_far_join<P><<<grid((int64_t)to->n_nodes * 32), 128, 0, s>>>(*to, a->list, local);
+        sum_far_join<P><<<far_grid((int64_t)to->n_nodes * 32), 128, 0, s>>>(*to, a->list, local);
     }
     for (int l = to->n_levels - 2; l >= 0; l--)
-        sum_far_down<P><<<grid(to->level_n[l]), 128, 0, s>>>(*to, a->d_frame, l, local);
+        sum_far_down<P><<<far_grid(sum_end(to, l) - sum_first(to, l)), 128, 0, s>>>(*to, a->d_frame, l, local);
     sum_far_points<P>
-        <<<grid(to->n_pad), 128, 0, s>>>(*to, a->d_frame, a->what, a->grad, a->n_out, local, a->d_part);
+        <<<far_grid(to->hi - to->lo), 128, 0, s>>>(*to, a->d_frame, a->what, a->grad, a->n_out, local, a->d_part);
     return cudaGetLastError();
 }
 
-cudaError_t SUM_T(sum_far)(int order, const sum_far *a, cudaStream_t s)
+cudaError_t SUM_T(sum_far)(int order, const sum_far *a, int stage, cudaStream_t s)
 {
     switch (order) {
     case 3:
-        return far_run<3>(a, s);
+        return far_run<3>(a, stage, s);
     case 4:
-        return far_run<4>(a, s);
+        return far_run<4>(a, stage, s);
     case 5:
-        return far_run<5>(a, s);
+        return far_run<5>(a, stage, s);
     case 6:
-        return far_run<6>(a, s);
+        return far_run<6>(a, stage, s);
     default:
         return cudaErrorInvalidValue;
     }

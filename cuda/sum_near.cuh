@@ -38,7 +38,7 @@ static __global__ void __launch_bounds__(128) sum_near_pairs(const sum_near a, c
     const int64_t task = (int64_t)blockIdx.x * 4 + w;
     const bool item = a.items != 0;
     if (task >= (item ? a.list.n_items : a.n_groups)) return; /* whole warps */
-    const int32_t group = item ? a.list.d_item[task].node : (int32_t)task;
+    const int32_t group = item ? a.list.d_item[task].node : a.first_group + (int32_t)task;
     const int32_t first = item ? a.list.d_item[task].first : (int32_t)blockIdx.y * a.piece;
     const int32_t *list = a.list.d_at == NULL ? NULL : a.list.d_leaf + a.list.d_at[group];
     int32_t n = (list == NULL ? a.from.level_n[0] : a.list.d_n[group]) - first;

@@ -3,7 +3,7 @@
  * sum_leaves     a warp a leaf: gathers its points, box and centre
  * sum_parents    a warp 32 nodes: boxes of the next five levels by shuffles
  * sum_middles    a thread a node: centres of parents, half the diagonal as radius; that of a leaf is to its farthest point
- * Shapes         point [n_pad], node and box [n_nodes], order [n_pad]
+ * Shapes         point [n_pad], node and box [n_nodes], order [hi - lo]
  * Order          minima and maxima only
  * Bytes          a point: 24 read in no order, 16 (32 in float64) written
  * Oracle         tests/gpu/test_sum.c */
@@ -42,10 +42,10 @@ static __device__ inline real centre_distance(const sum_node &a, const sum_node 
 static __global__ void __launch_bounds__(256)
     sum_leaves(const sum_side side, const double *x, int dim, const sum_frame *frame)
 {
-    const int64_t i = ff_thread();
-    if (i >= side.n_pad) return; /* whole warps */
+    const int64_t i = side.lo + ff_thread();
+    if (i >= side.hi) return; /* whole warps */
     const int64_t real_i = i < side.n ? i : side.n - 1;
-    const double *p = x + (int64_t)side.d_order[real_i] * dim;
+    const double *p = x + (int64_t)side.d_order[real_i - side.lo] * dim;
     sum_point at = {sum_coord(p[0], frame->lo[0], frame->inverse),
                     sum_coord(p[1], frame->lo[1], frame->inverse), 0, 0};
     if (dim == 3) at.z = sum_coord(p[2], frame->lo[2], frame->inverse);
@@ -63,11 +63,12 @@ static __global__ void __launch_bounds__(256)
     ((sum_box *)side.d_box)[i / 32] = b;
 }
 
-/* Boxes of levels from + 1 to from + 5 from those of level from. Lanes past the end repeat the last node. */
-static __global__ void __launch_bounds__(256) sum_parents(const sum_side side, int from)
+/* Boxes of levels from + 1 to from + 5 from those of level from: nodes first to n - 1 of it, first a multiple of 32. Lanes
+ * past the end repeat the last node. */
+static __global__ void __launch_bounds__(256)
+    sum_parents(const sum_side side, int from, int32_t first, int32_t n)
 {
-    const int64_t i = ff_thread();
-    const int32_t n = side.level_n[from];
+    const int64_t i = first + ff_thread();
     if (i / 32 * 32 >= n) return; /* whole warps */
     sum_box b = ((const sum_box *)side.d_box)[side.level_at[from] + (i < n ? i : n - 1)];
     for (int k = 1; k <= 5 && from + k < side.n_levels; k++) {
@@ -78,30 +79,54 @@ static __global__ void __launch_bounds__(256) sum_parents(const sum_side side, i
     }
 }
 
-static __global__ void __launch_bounds__(256) sum_middles(const sum_side side, const sum_frame *frame)
+/* Of nodes first to first + n - 1 of all. */
+static __global__ void __launch_bounds__(256)
+    sum_middles(const sum_side side, const sum_frame *frame, int64_t first, int64_t n)
 {
-    const int64_t i = side.level_n[0] + ff_thread();
-    if (i < side.n_nodes)
+    const int64_t i = first + ff_thread();
+    if (i < first + n)
         ((sum_node *)side.d_node)[i] = box_centre((const sum_box *)side.d_box + i, (real)frame->quantum);
 }
 
+/* Own nodes: leaves, and five levels above. */
+static cudaError_t place_own(const sum_side *side, const double *d_x, int dim, const sum_frame *d_frame,
+                             cudaStream_t s)
+{
+    const int32_t first = sum_first(side, 0), end = sum_end(side, 0);
+    if (first == end) return cudaSuccess;
+    sum_leaves<<<ff_grid(side->hi - side->lo, 1), 256, 0, s>>>(*side, d_x, dim, d_frame);
+    if (side->n_levels > 1) sum_parents<<<ff_grid(end - first, 1), 256, 0, s>>>(*side, 0, first, end);
+    return cudaGetLastError();
+}
+
 static cudaError_t SUM_T(place)(const sum_side *side, const double *d_x, int dim, const sum_frame *d_frame,
-                                cudaStream_t s)
+                                int stage, cudaStream_t s)
 {
     if (side->n == 0) return cudaSuccess;
-    sum_leaves<<<ff_grid(side->n_pad, 1), 256, 0, s>>>(*side, d_x, dim, d_frame);
-    for (int l = 0; l + 1 < side->n_levels; l += 5)
-        sum_parents<<<ff_grid(side->level_n[l], 1), 256, 0, s>>>(*side, l);
-    if (side->n_levels > 1)
-        sum_middles<<<ff_grid(side->n_nodes - side->level_n[0], 1), 256, 0, s>>>(*side, d_frame);
+    const bool several = stage != (SUM_UP | SUM_DOWN);
+    cudaError_t e = (stage & SUM_UP) != 0 ? place_own(side, d_x, dim, d_frame, s) : cudaSuccess;
+    if (e != cudaSuccess) return e;
+    for (int l = 1; l < SUM_SHARED && l < side->n_levels && (stage & SUM_UP) != 0 && several; l++) {
+        const int32_t first = sum_first(side, l), n = sum_end(side, l) - first;
+        if (n > 0)
+            sum_middles<<<ff_grid(n, 1), 256, 0, s>>>(*side, d_frame, side->level_at[l] + first, n);
+    }
+    if ((stage & SUM_DOWN) == 0) return cudaGetLastError();
+    for (int l = SUM_SHARED; l + 1 < side->n_levels; l += 5)
+        sum_parents<<<ff_grid(side->level_n[l], 1), 256, 0, s>>>(*side, l, 0, side->level_n[l]);
+    const int from = several ? SUM_SHARED : 1;
+    if (side->n_levels > from) {
+        const int32_t at = side->level_at[from];
+        sum_middles<<<ff_grid(side->n_nodes - at, 1), 256, 0, s>>>(*side, d_frame, at, side->n_nodes - at);
+    }
     return cudaGetLastError();
 }
 
 static __global__ void __launch_bounds__(256) sum_density(const sum_side side, const sum_in in)
 {
-    const int64_t i = ff_thread();
-    if (i >= side.n_pad) return;
-    const int32_t from = side.d_order[i];
+    const int64_t i = side.lo + ff_thread();
+    if (i >= side.hi) return;
+    const int32_t from = side.d_order[i - side.lo];
     if (in.d_charge != NULL)
         ((sum_point *)side.d_point)[i].q = from < 0 ? 0 : (real)in.d_charge[from * in.stride_charge];
     if (in.d_more == NULL) return;
@@ -113,8 +138,8 @@ static __global__ void __launch_bounds__(256) sum_density(const sum_side side, c
 
 static cudaError_t SUM_T(density)(const sum_side *side, const sum_in *in, cudaStream_t s)
 {
-    if (side->n == 0) return cudaSuccess;
-    sum_density<<<ff_grid(side->n_pad, 1), 256, 0, s>>>(*side, *in);
+    if (side->lo == side->hi) return cudaSuccess;
+    sum_density<<<ff_grid(side->hi - side->lo, 1), 256, 0, s>>>(*side, *in);
     return cudaGetLastError();
 }
 

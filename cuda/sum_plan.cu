@@ -1,7 +1,8 @@
 /* Lists of near leaves and far nodes: memory, and a second walk where the first did not fit. */
-#include "sum.cuh"
+#include "sum_dist.cuh"
 
 #include <math.h>
+#include <string.h>
 
 /* Entries a leaf of the targets, at first: what an even cube takes at theta 0.7, and half as much again. */
 static constexpr int FIRST_FAR = 240, FIRST_NEAR = 100, FIRST_NEXT = 120;
@@ -37,10 +38,40 @@ static bool grow(int64_t *cap, int64_t used)
     return true;
 }
 
-ff_status sum_plan_make(ff_sum_cuda *s, const sum_side *to, const sum_side *from, sum_plan *p)
+void sum_plan_drop(ff_sum_cuda *s, sum_plan *p)
+{
+    drop(s->pool, p);
+    const void *block[] = {p->d_far_at,       p->d_far_n,   p->d_near_at,   p->d_near_n,   p->d_far_item_at,
+                           p->d_near_item_at, p->d_cursors, p->d_read_node, p->d_read_leaf};
+    for (int k = 0; k < 9; k++) ff_cuda_free(s->pool, block[k]);
+    for (int k = 0; k < 2 && p->halo != NULL; k++) {
+        ff_cuda_free(s->pool, p->halo->rows[k].d_want);
+        ff_cuda_free(s->pool, p->halo->rows[k].d_give);
+    }
+    sum_halo_destroy(&p->halo);
+    memset(p, 0, sizeof *p);
+}
+
+/* Several ranks: marks of what is read, none yet; theta 0: all leaves. */
+static ff_status marks(ff_sum_cuda *s, const sum_side *from, sum_plan *p)
 {
     ff_status st = FF_OK;
-    const int64_t leaves = to->level_n[0];
+    const bool listed = s->o.theta > 0;
+    const int32_t below = from->n_levels > SUM_SHARED ? from->level_at[SUM_SHARED] : from->n_nodes;
+    if (s->dist == NULL || from->n == 0) return FF_OK;
+    FF_GO(FF_ALLOC(s->pool, p->d_read_leaf, from->level_n[0]));
+    FF_CU(cudaMemsetAsync(p->d_read_leaf, listed ? 0 : 1, (size_t)from->level_n[0], s->stream));
+    if (!listed) return FF_OK;
+    FF_GO(FF_ALLOC(s->pool, p->d_read_node, below));
+    FF_GO(ff_cuda_zero(s->pool, p->d_read_node, (size_t)below));
+done:
+    return st;
+}
+
+static ff_status lists(ff_sum_cuda *s, const sum_side *to, const sum_side *from, sum_plan *p)
+{
+    ff_status st = FF_OK;
+    const int64_t leaves = to->level_n[0], own = (to->hi - to->lo) / SUM_LEAF;
     FF_GO(FF_ALLOC(s->pool, p->d_cursors, 1));
     FF_GO(FF_ALLOC(s->pool, p->d_far_at, to->n_nodes));
     FF_GO(FF_ALLOC(s->pool, p->d_far_n, to->n_nodes));
@@ -49,13 +80,14 @@ ff_status sum_plan_make(ff_sum_cuda *s, const sum_side *to, const sum_side *from
     FF_GO(FF_ALLOC(s->pool, p->d_near_at, leaves));
     FF_GO(FF_ALLOC(s->pool, p->d_near_n, leaves));
     FF_GO(ff_cuda_zero(s->pool, p->d_near_n, (size_t)leaves * sizeof *p->d_near_n));
+    if (from->n == 0) FF_GO(ff_cuda_zero(s->pool, p->d_far_n, (size_t)to->n_nodes * sizeof *p->d_far_n));
     for (int k = 0; k < 2; k++) {
         FF_GO(FF_ALLOC(s->pool, p->d_next_at[k], leaves));
         FF_GO(FF_ALLOC(s->pool, p->d_next_n[k], leaves));
     }
-    p->cap_far = 1024 + FIRST_FAR * leaves;
-    p->cap_near = 1024 + FIRST_NEAR * leaves;
-    p->cap_next = 1024 + FIRST_NEXT * leaves;
+    p->cap_far = 1024 + FIRST_FAR * own;
+    p->cap_near = 1024 + FIRST_NEAR * own;
+    p->cap_next = 1024 + FIRST_NEXT * own;
     for (bool again = true; again;) {
         int64_t next = 0;
         FF_GO(walk_once(s, to, from, p));
@@ -76,6 +108,15 @@ done:
     return st;
 }
 
+ff_status sum_plan_make(ff_sum_cuda *s, int to, int from, sum_plan *p)
+{
+    ff_status st = marks(s, &s->side[from], p);
+    if (st == FF_OK && s->o.theta > 0) st = lists(s, &s->side[to], &s->side[from], p);
+    if (s->dist == NULL) return st;
+    FF_TRY(ff_agree(s->dist->comm, st));
+    return sum_halo_make(s, from, p);
+}
+
 int sum_far_stride(int order)
 {
     const int n = (order + 1) * (order + 2) * (order + 3) / 6;
@@ -94,7 +135,7 @@ static const double measured[3][N_THETA] = {{1.2e-6, 5.8e-5, 3.4e-4, 1.4e-3, 4.0
                                             {6.3e-5, 7.1e-4, 2.5e-3, 6.9e-3, 1.4e-2, 3.0e-2}};
 /* Below the first of them errors fall with theta to this power at least. */
 static const double power[3] = {7, 7, 5};
-static const double MARGIN = 2;          /* other densities and sets may be worse */
+static const double MARGIN = 3;          /* other densities and sets may be worse */
 static const double SINGLE_LIMIT = 2e-5; /* as on a CPU; what float32 pairs reach is 5e-6 */
 
 static double theta_for(const ff_sum_opts *o)

@@ -38,7 +38,7 @@ static __global__ void __launch_bounds__(256)
     if (threadIdx.x < 6) part[6 * blockIdx.x + threadIdx.x] = all[threadIdx.x][0];
 }
 
-/* One block: frame of all parts. The quantum is the least power of two of which 2^31 - 1 reach across. */
+/* One block: box of all parts. */
 static __global__ void __launch_bounds__(BOX_BLOCKS)
     sum_box_whole(const double *part, int n, sum_frame *frame)
 {
@@ -59,12 +59,16 @@ static __global__ void __launch_bounds__(BOX_BLOCKS)
         }
     }
     __syncthreads();
-    if (threadIdx.x != 0) return;
+    if (threadIdx.x < 3) frame->lo[threadIdx.x] = all[threadIdx.x][0];
+    if (threadIdx.x < 3) frame->hi[threadIdx.x] = all[3 + threadIdx.x][0];
+}
+
+/* The quantum is the least power of two of which 2^31 - 1 reach across. */
+static __global__ void sum_quantum(sum_frame *frame)
+{
     double width = 0;
     for (int d = 0; d < 3; d++) {
-        const bool any = all[d][0] <= all[3 + d][0];
-        frame->lo[d] = any ? all[d][0] : 0;
-        frame->hi[d] = any ? all[3 + d][0] : 0;
+        if (!(frame->lo[d] <= frame->hi[d])) frame->lo[d] = frame->hi[d] = 0;
         width = fmax(width, frame->hi[d] - frame->lo[d]);
     }
     int e = 0;
@@ -111,7 +115,7 @@ static __global__ void __launch_bounds__(256)
 
 /* A run of the curve is ragged, its leaves longer than they need be. So every REFINE points in a row are sorted again: split
  * in halves along the longest side of their box until leaves are left, a k-d tree without the upper levels. */
-static constexpr int REFINE = 4096, REFINE_BITS = 13, REFINE_THREADS = 512, REFINE_ITEMS = 8,
+static constexpr int REFINE = SUM_GROUP_POINTS, REFINE_BITS = 13, REFINE_THREADS = 512, REFINE_ITEMS = 8,
                      REFINE_LEVELS = 7;
 typedef cub::BlockRadixSort<uint32_t, REFINE_THREADS, REFINE_ITEMS> refine_sort;
 
@@ -197,18 +201,17 @@ static __global__ void __launch_bounds__(REFINE_THREADS)
         to[base + first + k] = from[base + key[k] % REFINE];
 }
 
-static __global__ void __launch_bounds__(256)
-    sum_invert(int32_t *order, int32_t *inverse, int64_t n, int64_t n_pad)
+static __global__ void __launch_bounds__(256) sum_invert(const sum_side side)
 {
     const int64_t i = ff_thread();
-    if (i < n)
-        inverse[order[i]] = (int32_t)i;
-    else if (i < n_pad)
-        order[i] = -1;
+    if (i < side.n_own)
+        side.d_inverse[side.d_order[i]] = (int32_t)(side.lo + i);
+    else if (i < side.hi - side.lo)
+        side.d_order[i] = -1;
 }
 
-ff_status sum_frame_find(ff_cuda_pool *pool, const double *const d_x[2], const int64_t n[2], int dim,
-                         sum_frame *d_frame)
+ff_status sum_frame_box(ff_cuda_pool *pool, const double *const d_x[2], const int64_t n[2], int dim,
+                        sum_frame *d_frame)
 {
     ff_status st = FF_OK;
     cudaStream_t s = (cudaStream_t)ff_cuda_pool_stream(pool);
@@ -231,45 +234,77 @@ done:
     return st;
 }
 
+ff_status sum_frame_finish(ff_cuda_pool *pool, sum_frame *d_frame)
+{
+    ff_status st = FF_OK;
+    sum_quantum<<<1, 1, 0, (cudaStream_t)ff_cuda_pool_stream(pool)>>>(d_frame);
+    FF_CU(cudaGetLastError());
+done:
+    return st;
+}
+
 /* Bits an axis: a few more than it takes to tell the points of an even cube apart, so that most passes are saved. */
-static int key_bits(int64_t n)
+int sum_key_bits(int64_t n)
 {
     int bits = 11;
     while (bits < 21 && (INT64_C(1) << 3 * (bits - 5)) < n) bits++;
     return bits;
 }
 
-ff_status sum_sort(ff_cuda_pool *pool, const double *d_x, int dim, const sum_frame *d_frame, sum_side *side)
+ff_status sum_keys_sorted(ff_cuda_pool *pool, const double *d_x, int64_t n, int64_t n_all, int dim,
+                          const sum_frame *d_frame, uint64_t **d_key, int32_t **d_index)
 {
     ff_status st = FF_OK;
     cudaStream_t s = (cudaStream_t)ff_cuda_pool_stream(pool);
-    uint64_t *key[2] = {NULL, NULL};
-    int32_t *index = NULL, *index2 = NULL;
+    uint64_t *key = NULL;
+    int32_t *index = NULL;
     void *scratch = NULL;
     size_t bytes = 0;
-    const int64_t n = side->n;
-    const int bits = key_bits(n);
-    FF_GO(FF_ALLOC(pool, side->d_order, side->n_pad));
+    const int bits = sum_key_bits(n_all);
+    *d_key = NULL;
+    *d_index = NULL;
+    FF_GO(FF_ALLOC(pool, *d_key, n));
+    FF_GO(FF_ALLOC(pool, *d_index, n));
+    if (n == 0) goto done;
+    FF_GO(FF_ALLOC(pool, key, n));
+    FF_GO(FF_ALLOC(pool, index, n));
+    sum_keys<<<ff_grid(n, 1), 256, 0, s>>>(d_x, n, dim, d_frame, bits, key, index);
+    FF_CU(cudaGetLastError());
+    FF_CU(cub::DeviceRadixSort::SortPairs(NULL, bytes, key, *d_key, index, *d_index, n, 0, 3 * bits, s));
+    FF_GO(ff_cuda_alloc(pool, bytes, &scratch));
+    FF_CU(cub::DeviceRadixSort::SortPairs(scratch, bytes, key, *d_key, index, *d_index, n, 0, 3 * bits, s));
+done:
+    ff_cuda_free(pool, key);
+    ff_cuda_free(pool, index);
+    ff_cuda_free(pool, scratch);
+    return st;
+}
+
+ff_status sum_refined(ff_cuda_pool *pool, const double *d_x, int dim, const sum_frame *d_frame,
+                      const int32_t *d_curve, sum_side *side)
+{
+    ff_status st = FF_OK;
+    cudaStream_t s = (cudaStream_t)ff_cuda_pool_stream(pool);
+    const int64_t n = side->n_own;
+    FF_GO(FF_ALLOC(pool, side->d_order, side->hi - side->lo));
     FF_GO(FF_ALLOC(pool, side->d_inverse, n));
     if (n == 0) goto done;
-    for (int k = 0; k < 2; k++) FF_GO(FF_ALLOC(pool, key[k], n));
-    FF_GO(FF_ALLOC(pool, index, n));
-    FF_GO(FF_ALLOC(pool, index2, n));
-    sum_keys<<<ff_grid(n, 1), 256, 0, s>>>(d_x, n, dim, d_frame, bits, key[0], index);
-    FF_CU(cudaGetLastError());
-    FF_CU(cub::DeviceRadixSort::SortPairs(NULL, bytes, key[0], key[1], index, index2, n, 0, 3 * bits, s));
-    FF_GO(ff_cuda_alloc(pool, bytes, &scratch));
-    FF_CU(cub::DeviceRadixSort::SortPairs(scratch, bytes, key[0], key[1], index, index2, n, 0, 3 * bits, s));
-    sum_refine<<<(unsigned)((n + REFINE - 1) / REFINE), REFINE_THREADS, 0, s>>>(d_x, n, dim, d_frame, index2,
+    sum_refine<<<(unsigned)((n + REFINE - 1) / REFINE), REFINE_THREADS, 0, s>>>(d_x, n, dim, d_frame, d_curve,
                                                                                 side->d_order);
     FF_CU(cudaGetLastError());
-    sum_invert<<<ff_grid(side->n_pad, 1), 256, 0, s>>>(side->d_order, side->d_inverse, n, side->n_pad);
+    sum_invert<<<ff_grid(side->hi - side->lo, 1), 256, 0, s>>>(*side);
     FF_CU(cudaGetLastError());
 done:
-    ff_cuda_free(pool, key[0]);
-    ff_cuda_free(pool, key[1]);
+    return st;
+}
+
+ff_status sum_sort(ff_cuda_pool *pool, const double *d_x, int dim, const sum_frame *d_frame, sum_side *side)
+{
+    uint64_t *key = NULL;
+    int32_t *index = NULL;
+    ff_status st = sum_keys_sorted(pool, d_x, side->n, side->n, dim, d_frame, &key, &index);
+    ff_cuda_free(pool, key);
+    if (st == FF_OK) st = sum_refined(pool, d_x, dim, d_frame, index, side);
     ff_cuda_free(pool, index);
-    ff_cuda_free(pool, index2);
-    ff_cuda_free(pool, scratch);
     return st;
 }

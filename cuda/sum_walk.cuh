@@ -19,6 +19,7 @@ typedef struct walk_args {
     sum_plan p;
     real theta2;
     int level, top; /* top: no lists yet, all nodes of the level are candidates */
+    int32_t first, end; /* nodes of the level to test */
 } walk_args;
 
 static __device__ __forceinline__ bool walk_far(const sum_node &a, const sum_node &b, real quantum,
@@ -39,11 +40,12 @@ static __device__ void walk_items(int32_t node, int32_t n, unsigned long long *c
     for (int32_t k = 0; k < more; k++) item[to + k] = {node, (k + 1) * SUM_PIECE};
 }
 
-static __global__ void __launch_bounds__(128) sum_walk_level(const walk_args a)
+/* MARK: several ranks. */
+template <bool MARK> static __global__ void __launch_bounds__(128) sum_walk_level(const walk_args a)
 {
-    const int32_t t = (int32_t)(blockIdx.x * 4 + threadIdx.x / 32);
+    const int32_t t = a.first + (int32_t)(blockIdx.x * 4 + threadIdx.x / 32);
     const int lane = threadIdx.x % 32, l = a.level, in = (l + 1) & 1, out = l & 1;
-    if (t >= a.to.level_n[l]) return; /* whole warps */
+    if (t >= a.end) return; /* whole warps */
     const real quantum = (real)a.frame->quantum;
     const int32_t node = a.to.level_at[l] + t, base = a.from.level_at[l], n_s = a.from.level_n[l];
     const sum_node me = ((const sum_node *)a.to.d_node)[node];
@@ -57,6 +59,8 @@ static __global__ void __launch_bounds__(128) sum_walk_level(const walk_args a)
         if (pass == 1) {
             if (lane == 0) {
                 far_at = atomicAdd(&a.p.d_cursors->far, (unsigned long long)n_far);
+                if (MARK && (int64_t)t << l < a.to.lo / SUM_LEAF)
+                    atomicAdd(&a.p.d_cursors->shared, (unsigned long long)n_far);
                 left_at = atomicAdd(l == 0 ? &a.p.d_cursors->near : &a.p.d_cursors->next[l],
                                     (unsigned long long)n_left);
             }
@@ -93,9 +97,14 @@ static __global__ void __launch_bounds__(128) sum_walk_level(const walk_args a)
             for (int u = 0; u < AHEAD; u++) {
                 const bool near = s[u] < n_s && !is_far[u];
                 const unsigned far = __ballot_sync(~0u, is_far[u]), rest = __ballot_sync(~0u, near);
-                if (pass == 1 && is_far[u] && far_fits)
+                if (pass == 1 && is_far[u] && far_fits) {
                     a.p.d_far[far_at + n_far + __popc(far & before)] = base + s[u];
-                if (pass == 1 && near && left_fits) left[n_left + __popc(rest & before)] = s[u];
+                    if (MARK && l < SUM_SHARED) a.p.d_read_node[base + s[u]] = 1;
+                }
+                if (pass == 1 && near && left_fits) {
+                    left[n_left + __popc(rest & before)] = s[u];
+                    if (MARK && l == 0) a.p.d_read_leaf[s[u]] = 1;
+                }
                 n_far += __popc(far);
                 n_left += __popc(rest);
             }
@@ -110,6 +119,10 @@ static cudaError_t SUM_T(walk)(const sum_side *to, const sum_side *from, const s
     const int top = (to->n_levels < from->n_levels ? to->n_levels : from->n_levels) - 1;
     cudaError_t e = cudaMemsetAsync(plan->d_cursors, 0, sizeof *plan->d_cursors, s);
     if (e != cudaSuccess || to->n == 0 || from->n == 0) return e;
+    if (to->hi - to->lo < to->n_pad) {
+        e = cudaMemsetAsync(plan->d_far_n, 0xff, (size_t)to->n_nodes * sizeof(int32_t), s);
+        if (e != cudaSuccess) return e;
+    }
     if (top + 1 < to->n_levels) {
         const int32_t at = to->level_at[top + 1];
         e = cudaMemsetAsync(plan->d_far_n + at, 0, (size_t)(to->n_nodes - at) * sizeof(int32_t), s);
@@ -118,8 +131,14 @@ static cudaError_t SUM_T(walk)(const sum_side *to, const sum_side *from, const s
         if (e != cudaSuccess) return e;
     }
     for (int l = top; l >= 0; l--) {
-        const walk_args a = {*to, *from, d_frame, *plan, (real)(theta * theta), l, l == top};
-        sum_walk_level<<<(unsigned)((to->level_n[l] + 3) / 4), 128, 0, s>>>(a);
+        const walk_args a = {*to, *from,    d_frame,          *plan,         (real)(theta * theta),
+                             l,   l == top, sum_first(to, l), sum_end(to, l)};
+        const unsigned blocks = (unsigned)((a.end - a.first + 3) / 4);
+        if (blocks == 0) continue;
+        if (plan->d_read_leaf != NULL)
+            sum_walk_level<true><<<blocks, 128, 0, s>>>(a);
+        else
+            sum_walk_level<false><<<blocks, 128, 0, s>>>(a);
     }
     return cudaGetLastError();
 }

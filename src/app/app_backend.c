@@ -124,14 +124,14 @@ static ff_status set_transport(ff_app *app, const app_gpu_facts *facts)
     if (facts->n_ranks > 1 && strcmp(wanted, "mpi") == 0) ff_info("transport  MPI through the host");
 #ifdef FF_HAVE_MPI
     if (!nccl) return FF_OK;
-    ff_status st = ff_nccl_create(app->comm, app->backend->deadline_s, &app->nccl);
+    ff_status st = ff_nccl_create(app->comm, ff_config_double(app->config, "run.deadline"), &app->nccl);
     if (st != FF_OK && strcmp(wanted, "auto") == 0 && !ff_comm_lost(app->comm)) {
         ff_info("transport  MPI through the host: %s", ff_error_text());
         ff_error_clear();
         return FF_OK;
     }
     FF_TRY(st);
-    app->backend->device_comm = ff_nccl_row(app->nccl);
+    if (app->backend != NULL) app->backend->device_comm = ff_nccl_row(app->nccl);
     ff_info("transport  NCCL %s between the GPUs", ff_nccl_version(&(const char *){NULL}));
 #endif
     return FF_OK;
@@ -198,7 +198,29 @@ ff_status app_gpu_pick(const ff_app *app, int *device)
     return ff_fail(FF_E_UNSUPPORTED, "run.backend = cuda: no GPU or no driver was found; use cpu or auto");
 }
 
+ff_status app_gpu_transport(ff_app *app, int device, const ff_device_comm **row)
+{
+    app_gpu_facts facts = {.n_ranks = app->comm->size};
+    int sharing;
+    *row = NULL;
+    if (app->comm->size > 1 && app->backend == NULL) {
+        FF_TRY(map_devices(app, device, &facts, &sharing));
+        FF_TRY(set_transport(app, &facts));
+    }
+#ifdef FF_HAVE_MPI
+    if (app->nccl != NULL) *row = ff_nccl_row(app->nccl);
+#endif
+    return FF_OK;
+}
+
 #else
+
+ff_status app_gpu_transport(ff_app *app, int device, const ff_device_comm **row)
+{
+    (void)app, (void)device;
+    *row = NULL;
+    return FF_OK;
+}
 
 static ff_status create(ff_app *app)
 {
@@ -229,6 +251,9 @@ ff_status app_gpu_pick(const ff_app *app, int *device)
 ff_status app_backend_create(ff_app *app)
 {
     FF_TRY(create(app));
+#ifdef FF_HAVE_CUDA
+    if (is(app, "run.backend", "cuda") && any_precision(app)) return FF_OK; /* app_gpu_transport */
+#endif
     if (app->backend == NULL && is(app, "run.transport", "nccl"))
         return ff_fail(FF_E_UNSUPPORTED,
                        "run.transport = nccl: the CPU evaluates, and NCCL joins GPUs; use mpi or auto");

@@ -16,6 +16,10 @@ void app_backend_destroy(ff_app *app);
  * sees one. Errors: FF_E_UNSUPPORTED cuda without a GPU or without CUDA in the build.                  Collective */
 ff_status app_gpu_pick(const ff_app *app, int *device);
 
+/* Several ranks with a GPU each, app_gpu_pick's and the current device: how payload goes between them, by run.transport
+ * (app->nccl is set where it is NCCL); *row NULL: through the host. app_backend_create may have done it.  Collective */
+ff_status app_gpu_transport(ff_app *app, int device, const struct ff_device_comm **row);
+
 /* The backend that evaluates pair adjoints for `verb`: the application's where --backend cuda was asked for by name, with
  * a warning, as this path is new; NULL: the CPU. Local */
 const ff_pair_backend *app_adjoint(const ff_app *app, const char *verb);

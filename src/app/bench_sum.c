@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct timed {
@@ -52,17 +53,23 @@ static ff_status on_gpu(sum_verb *m)
     const ff_config *c = m->app->config;
     ff_json *j = &m->app->json;
     sum_gpu_result r;
+    char where[40] = "one GPU";
     m->o.adjoint = true;
+    if (m->app->comm->size > 1) (void)snprintf(where, sizeof where, "%d ranks on GPUs", m->app->comm->size);
     FF_TRY(sum_gpu_run(m, 1000, (int)ff_config_int(c, "bench.repeat"), &r));
-    ff_info("bench sum, %s, %lld points, kernel %s, %s, one GPU: theta %g, order %d, leaf %d",
+    ff_info("bench sum, %s, %lld points, kernel %s, %s, %s: theta %g, order %d, leaf %d",
             ff_config_has(c, "sum.generate") ? ff_config_string(c, "sum.generate") : "uniform",
-            (long long)m->n_points, ff_config_string(c, "sum.kernel"), m->o.single ? "f32" : "f64",
+            (long long)m->n_points, ff_config_string(c, "sum.kernel"), m->o.single ? "f32" : "f64", where,
             r.info.theta, r.info.order, r.info.leaf_size);
     ff_info(
         "  sort, tree, lists and sums: least %.3f ms, median %.3f ms; sums alone %.3f ms; %.4g direct pairs, "
         "%.4g far pairs of nodes",
         1e3 * r.best_s, 1e3 * r.median_s, 1e3 * r.apply_s, (double)r.info.direct_pairs,
         (double)r.info.far_pairs);
+    if (m->app->comm->size > 1)
+        ff_info("  exchanged %.2f MB a rank and whole call; largest work of a rank %.3f of the mean%s",
+                1e-6 * (double)r.bytes_sent / m->app->comm->size, r.imbalance,
+                r.cut_again ? ", points divided twice" : "");
     ff_info("  adjoint: by densities %.3f ms, by positions %.3f ms", 1e3 * r.adjoint_s, 1e3 * r.points_s);
     if (r.info.theta == 0) ff_info("  %.4g pairs a second", (double)r.info.direct_pairs / r.apply_s);
     ff_info("  1000 targets: L2 error %.2e, gradient %.2e; p99 %.2e, max %.2e; gradient p99 %.2e, max %.2e",
@@ -78,6 +85,8 @@ static ff_status on_gpu(sum_verb *m)
     ff_json_double(j, "gradient_p99", r.gradient.p99);
     ff_json_int(j, "direct_pairs", r.info.direct_pairs);
     ff_json_int(j, "far_pairs", r.info.far_pairs);
+    ff_json_int(j, "bytes_sent", r.bytes_sent);
+    ff_json_double(j, "imbalance", r.imbalance);
     return FF_OK;
 }
 
@@ -86,13 +95,12 @@ static ff_status run(sum_verb *m)
 {
     const ff_config *c = m->app->config;
     ff_json *j = &m->app->json;
-    bool gpu = false;
+    const bool gpu = sum_gpu_wanted(m->app);
     timed t, best = {HUGE_VAL, HUGE_VAL};
     ff_sum_info info;
     ff_sum_error e, g = {0, 0, 0, 0};
     double imbalance;
     ff_status st = sum_options(m->app, &m->o);
-    if (st == FF_OK) st = sum_gpu_wanted(m->app, &gpu);
     if (st == FF_OK) st = make(m);
     FF_TRY(ff_agree(m->app->comm, st));
     if (gpu) return on_gpu(m);

@@ -123,9 +123,8 @@ static ff_status run(sum_verb *m)
 {
     const ff_config *c = m->app->config;
     ff_comm *comm = m->app->comm;
-    bool gpu = false;
+    const bool gpu = sum_gpu_wanted(m->app);
     ff_status st = sum_options(m->app, &m->o);
-    if (st == FF_OK) st = sum_gpu_wanted(m->app, &gpu);
     FF_TRY(ff_agree(comm, st));
     if (ff_config_has(c, "output"))
         FF_TRY(ff_result_check_path(comm, ff_config_string(c, "output"), ff_config_bool(c, "write.force")));
