@@ -6,6 +6,7 @@
 #include "ff_globe_mma.cuh"
 
 extern "C" {
+#include "ff_globe_layout.h"
 #include "ff_log.h"
 }
 
@@ -29,7 +30,8 @@ static int col_harm(const ff_globe_shape *s, int n, int a, int b)
 {
     int nv = s->n_gvector + s->n_svector + 1;
     int base = s->n_gscalar + s->n_sscalar + nv;
-    return base + (n - 1) * (nv * (nv - 1) / 2) + a * nv - a * (a + 1) / 2 + (b - a - 1);
+    return base + ff_globe_harm_place(n, s->n_harm) * (nv * (nv - 1) / 2) + a * nv - a * (a + 1) / 2 +
+           (b - a - 1);
 }
 
 static int n_in_ref(const ff_globe_shape *s)

@@ -76,30 +76,57 @@ static ff_status choose_cotangent(sensitivity *s)
 
 /* ---- vertices ---- */
 
+/* Cotangents of face k's corners. */
+static void corners_of(const sensitivity *s, const ff_mesh *m, int64_t k, double bar[9])
+{
+    const predict *p = s->p;
+    const ff_source *src = &p->c->source[s->source];
+    const ff_grad_values *v = ff_grad_get(s->grad);
+    int dim = p->model->config->dim;
+    int64_t corner[3] = {0, 1, 2};
+    float x[9];
+    double f = p->rows[k * p->n_comp + s->column], area_bar = 0;
+    for (int a = 0; a < 9; a++) bar[a] = 0;
+    for (int a = 0; a < dim; a++)
+        for (int d = 0; d < dim; d++)
+            x[a * dim + d] = (float)(m->points[3 * m->cell_pts[k * dim + a] + d] - p->shift[d]);
+    if (src->area[k] > 0) area_bar = v->mu[s->source][k] * src->mu[k] / src->area[k];
+    if (s->reduce == INTEGRAL) area_bar += f; /* the weights of J are areas */
+    if (s->reduce == MEAN) area_bar += (f - s->value) / s->area;
+    ff_grad_corners(dim, x, corner, 1, NULL, 1, v->centroid[s->source] + k * dim,
+                    v->normal[s->source] + k * dim, &area_bar, bar);
+}
+
+/* The power of two that brings the largest corner's cotangent below 1: exact sums have a fixed unit. Collective */
+static ff_status corner_scale(const sensitivity *s, const ff_mesh *m, double *scale)
+{
+    double top = 0, bar[9];
+    int e = 0;
+    for (int64_t k = 0; k < s->p->c->source[s->source].n; k++) {
+        corners_of(s, m, k, bar);
+        for (int a = 0; a < 9; a++) top = fmax(top, fabs(bar[a]));
+    }
+    FF_TRY(ff_comm_allreduce(s->p->app->comm, &top, 1, FF_MAX_F64));
+    if (isfinite(top)) (void)frexp(top, &e);
+    *scale = ldexp(1, -e);
+    return FF_OK;
+}
+
 /* Each face's corners go to exact sums by the point's number in the file: no order, no rank count. */
 static ff_status add_corners(sensitivity *s)
 {
     const predict *p = s->p;
     const ff_mesh *m = triangles(p), *own = p->boundary[p->target].mesh;
-    const ff_source *src = &p->c->source[s->source];
-    const ff_grad_values *v = ff_grad_get(s->grad);
     int dim = p->model->config->dim;
-    int64_t n_all = own->point_gid != NULL ? own->n_points_global : own->n_points, corner[3] = {0, 1, 2};
+    int64_t n_all = own->point_gid != NULL ? own->n_points_global : own->n_points;
+    double scale, bar[9];
+    FF_TRY(corner_scale(s, m, &scale));
     FF_TRY(ff_agree(p->app->comm, ff_sums_create(3 * n_all, &s->point)));
-    for (int64_t k = 0; k < src->n; k++) {
-        float x[9];
-        double bar[9] = {0}, f = p->rows[k * p->n_comp + s->column], area_bar = 0;
-        for (int a = 0; a < dim; a++)
-            for (int d = 0; d < dim; d++)
-                x[a * dim + d] = (float)(m->points[3 * m->cell_pts[k * dim + a] + d] - p->shift[d]);
-        if (src->area[k] > 0) area_bar = v->mu[s->source][k] * src->mu[k] / src->area[k];
-        if (s->reduce == INTEGRAL) area_bar += f; /* the weights of J are areas */
-        if (s->reduce == MEAN) area_bar += (f - s->value) / s->area;
-        ff_grad_corners(dim, x, corner, 1, NULL, 1, v->centroid[s->source] + k * dim,
-                        v->normal[s->source] + k * dim, &area_bar, bar);
+    for (int64_t k = 0; k < p->c->source[s->source].n; k++) {
+        corners_of(s, m, k, bar);
         for (int a = 0; a < dim; a++) {
             int64_t i = m->cell_pts[k * dim + a], g = own->point_gid != NULL ? own->point_gid[i] : i;
-            for (int d = 0; d < dim; d++) ff_sums_add_one(s->point, 3 * g + d, bar[a * dim + d]);
+            for (int d = 0; d < dim; d++) ff_sums_add_one(s->point, 3 * g + d, scale * bar[a * dim + d]);
         }
     }
     FF_TRY(ff_sums_allreduce(p->app->comm, s->point));
@@ -107,7 +134,7 @@ static ff_status add_corners(sensitivity *s)
     for (int64_t i = 0; i < own->n_points; i++)
         for (int d = 0; d < 3; d++)
             s->local[3 * i + d] =
-                ff_sums_value(s->point, 3 * (own->point_gid != NULL ? own->point_gid[i] : i) + d);
+                ff_sums_value(s->point, 3 * (own->point_gid != NULL ? own->point_gid[i] : i) + d) / scale;
     return FF_OK;
 }
 

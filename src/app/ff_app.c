@@ -304,10 +304,14 @@ static ff_status run_verb(ff_app *app)
     header(app);
     if (app->verb->text.bit != FF_VERB_TRAIN && ff_config_given(app->config, "run.max_hours"))
         ff_warn("run.max_hours: %s keeps nothing to go on from and runs to its end", app->verb->text.name);
-    FF_TRY(ff_agree(app->comm, app->verb->run(app)));
+    ff_status st = ff_agree(app->comm, app->verb->run(app));
+    unsigned bit = app->verb->text.bit;
+    bool told = st == FF_E_CHECK && (bit == FF_VERB_VERIFY || bit == FF_VERB_CHECK);
+    if (st != FF_OK && !told) return st; /* what these two found is in their figures */
     ff_phase_end();
     if (app->verb->figures) FF_TRY(ff_phase_print(app->comm));
-    return json_write(app);
+    FF_TRY(json_write(app));
+    return st;
 }
 
 static ff_status run(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, char *const *args)

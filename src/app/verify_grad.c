@@ -8,11 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-/* float32: what golden files ask for. float64: the reference's measures are float32 (2e-6 of a face's area). */
-static double tolerance(const verify *v)
-{
-    return strcmp(ff_config_string(v->app->config, "run.precision"), "f64") == 0 ? 2e-6 : 5e-5;
-}
+/* What golden files ask for; float64 is no stricter, since the reference's measures are float32 (up to 2e-6 of a face's
+ * area) and what they are off grows from layer to layer. */
+static const double tolerance = 5e-5;
 
 /* ---- cotangents ---- */
 
@@ -85,20 +83,21 @@ static ff_status finish(verify *v, kind *q)
     double single = q->single_diff > 0 ? q->single_diff / q->single_max : 0;
     int64_t any = q->n_arrays;
     FF_TRY(ff_comm_allreduce(v->app->comm, &any, 1, FF_MAX_I64));
-    return any > 0 ? verify_row(v, q->what, fmax(q->err, single), tolerance(v)) : FF_OK;
+    return any > 0 ? verify_row(v, q->what, fmax(q->err, single), tolerance) : FF_OK;
 }
 
 static ff_status compare_params(const verify *v, const ff_grad_values *g, kind q[5])
 {
     const ff_model *m = v->g->model;
     for (int t = 0; t < m->n_tensors; t++) {
-        char dataset[1200];
+        char dataset[1200] = "/f64/grads/params/", *at = dataset + strlen(dataset);
         const char *name = m->tensor[t].name;
         size_t len = strlen(name);
         bool bias = len > 5 && strcmp(name + len - 5, ".bias") == 0, final = strncmp(name, "final_", 6) == 0;
         int k = strstr(name, "log_scalefactors") != NULL ? 2 : (final ? 3 : 0) + (bias ? 1 : 0);
         int64_t rows = m->tensor[t].n_dim > 0 ? m->tensor[t].shape[0] : 1;
-        (void)snprintf(dataset, sizeof dataset, "/f64/grads/params/%s", name);
+        (void)snprintf(at, sizeof dataset - (size_t)(at - dataset), "%s", name);
+        for (; *at != 0; at++) *at = *at == '/' ? '|' : *at;
         FF_TRY(add_dataset(v, &q[k], dataset, g->tensor[t], 0, rows, m->tensor[t].n / (rows > 0 ? rows : 1)));
     }
     return FF_OK;
@@ -137,7 +136,7 @@ static ff_status compare_field(const verify *v, int j, int f, const double *rows
     for (int64_t k = 0; k < s->n; k++)
         for (int d = 0; d < comp; d++) col[k * comp + d] = rows[k * n_comp + at + d];
     ff_golden_field(field->name, name);
-    (void)snprintf(dataset, sizeof dataset, "/f64/grads/cell_data/%s/%s", c->bc[s->bc].name, name);
+    (void)snprintf(dataset, sizeof dataset, "/f64/grads/cell_data/%s/%s", ff_golden_name(v->g, j), name);
     int64_t from = v->g->n_faces[j] * v->app->comm->rank / v->app->comm->size;
     ff_status st = add_dataset(v, q, dataset, col, from, s->n, comp);
     ff_free(col);

@@ -1,4 +1,5 @@
 /* GLOBE pair kernel: counts, checks of a shape, choice of the instruction set. */
+#include "ff_globe_layout.h"
 #include "ff_globe_net.h"
 
 #include <stdatomic.h>
@@ -66,7 +67,8 @@ int ff_globe_col_harm(const ff_globe_shape *s, int n, int a, int b)
 {
     int n_vectors = ff_globe_n_vec(s) + 1;
     int base = s->n_gscalar + s->n_sscalar + n_vectors;
-    return base + (n - 1) * n_vector_pairs(s) + a * n_vectors - a * (a + 1) / 2 + (b - a - 1);
+    return base + ff_globe_harm_place(n, s->n_harm) * n_vector_pairs(s) + a * n_vectors - a * (a + 1) / 2 +
+           (b - a - 1);
 }
 
 static ff_status in_range(const char *what, int value, int lo, int hi)

@@ -9,6 +9,7 @@
  * Padding lanes past n carry zero cotangents and are left out of the sums over lanes; padding rows are zero. */
 
 #include "ff_globe_adjoint_net_impl.h"
+#include "ff_globe_layout.h"
 
 /* ---- fields ---- */
 

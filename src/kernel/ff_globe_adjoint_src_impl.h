@@ -81,7 +81,9 @@ INLINE void records_adjoint(const globe_net *net, int n, const real *src, const 
     for (int k = 0; k < n_global; k++)
         for (int c = 0; c < 2 + dim; c++) {
             int row = c == 0 ? net->off_m + k : c == 1 ? net->off_g + k : net->off_unit + k * dim + c - 2;
-            add_one_row(w->rec_bar + row * LANES, n, grad + net->at_gvec + k * (2 + dim) + c);
+            real *bar = w->rec_bar + row * LANES, scale = (real)ff_globe_gvec_scale(net->gvec[k * (2 + dim)]);
+            for (int p = 0; p < n && c >= 2; p++) bar[p] *= scale;
+            add_one_row(bar, n, grad + net->at_gvec + k * (2 + dim) + c);
         }
     for (int k = n_global; k < net->n_vec; k++) {
         BUNDLES(n_v, source_vector_adjoint, net, k, w, dim)

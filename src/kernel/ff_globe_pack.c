@@ -1,4 +1,5 @@
 /* Packing of a GLOBE network, and its plain reference arithmetic, in both precisions. */
+#include "ff_globe_layout.h"
 #include "ff_globe_net.h"
 #include "ff_mem.h"
 

@@ -25,7 +25,6 @@ static void FF_T(probe_features)(const FF_T(ff_globe_net) * net, const real *src
     for (int i = 0; i < s->n_gscalar; i++) in[at++] = (real)net->gscalar[i];
     for (int i = 0; i < s->n_sscalar; i++) in[at++] = src[i];
     for (int k = 0; k < n_v; k++) in[ff_globe_col_g(s, k)] = FF_T(probe_s)(m[k]);
-    at += n_v;
     for (int n = 1; n <= s->n_harm; n++)
         for (int a = 0; a < n_v; a++)
             for (int b = a + 1; b < n_v; b++) {
@@ -37,7 +36,7 @@ static void FF_T(probe_features)(const FF_T(ff_globe_net) * net, const real *src
                     p0 = p1;
                     p1 = p2;
                 }
-                in[at++] = FF_T(probe_s)(m[a] * m[b]) * p1;
+                in[ff_globe_col_harm(s, n, a, b)] = FF_T(probe_s)(m[a] * m[b]) * p1;
             }
 }
 

@@ -36,7 +36,11 @@ ff_status FF_T(ff_globe_unpack)(const FF_T(ff_globe_net) * net, const double *pa
         for (int j = 0; j < padded; j++)
             if (row[j] >= 0) b_bar[l][row[j]] = (last ? 1.0 : LOG2_E) * packed[net->at_b[l] + (size_t)j];
     }
-    for (int i = 0; i < s->n_gvector * (2 + s->dim); i++) v_bar[i] = packed[net->at_gvec + (size_t)i];
+    for (int k = 0, at = 0; k < s->n_gvector; k++) {
+        double scale = ff_globe_gvec_scale((double)net->gvec[at]);
+        for (int c = 0; c < 2 + s->dim; c++, at++)
+            v_bar[at] = packed[net->at_gvec + (size_t)at] / (c >= 2 ? scale : 1);
+    }
     globe_global_adjoint(s, net->raw_w[0], b_bar[0], net->gscalar, net->gvector, v_bar, w_bar[0], gscalar_bar,
                          gvector_bar);
     *length_bar += packed[net->at_length];

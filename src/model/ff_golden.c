@@ -41,7 +41,7 @@ ff_status ff_golden_kind_of(const char *path, ff_golden_kind *out)
 
 const char *ff_golden_name(const ff_golden *g, int i)
 {
-    return i < 0 ? "prediction" : g->model->config->bc[g->c->source[i].bc].name;
+    return i < 0 ? "prediction" : g->source_name[i];
 }
 
 void ff_golden_field(const char *name, char *out)
@@ -210,13 +210,16 @@ static ff_status load(ff_comm *comm, ff_golden *g)
     FF_GO(read_lengths(g));
     FF_GO(read_globals(g));
     FF_GO(FF_NEW0(g->n_faces, g->model->config->n_bc + 1));
+    FF_GO(FF_NEW0(g->source_name, g->model->config->n_bc + 1));
     FF_GO(ff_h5_list(g->file, "/inputs/boundary", &names, &n));
     for (int bc = 0; bc < g->model->config->n_bc; bc++) /* the model's order, so that sources stay in place */
         for (int i = 0; i < n; i++) {
             ff_mesh *m = NULL;
-            if (strcmp(names[i], g->model->config->bc[bc].name) != 0) continue;
-            FF_GO(boundary_mesh(comm, g, names[i], &m, &g->n_faces[g->c->n_sources]));
-            st = ff_case_add_mesh(g->c, names[i], m, no_shift);
+            char *name = g->source_name[g->c->n_sources];
+            ff_golden_field(g->model->config->bc[bc].name, name);
+            if (strcmp(names[i], name) != 0) continue;
+            FF_GO(boundary_mesh(comm, g, name, &m, &g->n_faces[g->c->n_sources]));
+            st = ff_case_add_mesh(g->c, g->model->config->bc[bc].name, m, no_shift);
             ff_mesh_destroy(&m);
             FF_GO(st);
         }
@@ -251,5 +254,6 @@ void ff_golden_close(ff_golden **gp)
     ff_case_destroy(&g->c);
     ff_model_destroy(&g->model);
     ff_free(g->n_faces);
+    ff_free(g->source_name);
     FF_FREE(*gp);
 }

@@ -12,8 +12,9 @@ typedef struct ff_golden {
     ff_model *model;
     ff_case
         *c; /* rank r has faces [n r / size, n (r + 1) / size) of every boundary at home, points likewise */
-    int64_t *n_faces;  /* [c->n_sources] of all ranks */
-    int64_t n_targets; /* of all ranks */
+    char (*source_name)[512]; /* [c->n_sources] as the file writes it */
+    int64_t *n_faces;         /* [c->n_sources] of all ranks */
+    int64_t n_targets;        /* of all ranks */
 } ff_golden;
 
 /* Whether the file is a GLOBE reference (it has constructor arguments), a scatter or a head one. Local */
@@ -28,9 +29,9 @@ ff_status ff_golden_kind_of(const char *path, ff_golden_kind *out);
 ff_status ff_golden_open(ff_comm *comm, const char *path, ff_golden **out); /* Collective */
 void ff_golden_close(ff_golden **g);
 
-/* Name of source i, or "prediction" for i = -1. */
+/* Name of source i as the file writes it, or "prediction" for i = -1. */
 const char *ff_golden_name(const ff_golden *g, int i);
-/* Field name as the file writes it: `/` becomes `|`. out [512]. */
+/* Name of a field, boundary or length as the file writes it: `/` becomes `|`. out [512]. */
 void ff_golden_field(const char *name, char *out);
 
 /* Whole dataset in the asked type; owned by the caller; n elements, first dimension *rows. Missing:

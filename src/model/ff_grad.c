@@ -47,8 +47,43 @@ double *ff_grad_scale_bar(const ff_grad *g, int layer, int bc, int len)
     return bar_of(g, name);
 }
 
+ff_status ff_grad_exponents(ff_comm *comm, int n, const double *magnitude, int *e)
+{
+    double top[4] = {0};
+    for (int i = 0; i < n; i++) top[i] = magnitude[i];
+    FF_TRY(ff_comm_allreduce(comm, top, n, FF_MAX_F64));
+    for (int i = 0; i < n; i++) {
+        e[i] = 0;
+        if (isfinite(top[i])) (void)frexp(top[i], &e[i]);
+    }
+    return FF_OK;
+}
+
+static double final_value(const ff_grad *g, const void *y, int64_t p)
+{
+    return g->e->opts.f64 ? ((const double *)y)[p] : (double)((const float *)y)[p];
+}
+
+/* Factors for the cotangents and the values, so that no sum of their products or of the cotangents exceeds 1. */
+static ff_status calibration_scale(const ff_grad *g, const void *y, const double *out_bar, double scale[2])
+{
+    const ff_cloud *c = g->e->cloud[g->e->target];
+    double top[3] = {0, 0, (double)c->n};
+    int e[3];
+    int64_t n = c->n_own * ff_names_comp(&g->e->c->model->config->outputs, g->e->dim);
+    for (int64_t p = 0; p < n; p++) {
+        top[0] = fmax(top[0], fabs(out_bar[p]));
+        top[1] = fmax(top[1], fabs(final_value(g, y, p)));
+    }
+    FF_TRY(ff_grad_exponents(g->e->comm, 3, top, e));
+    scale[0] = ldexp(1, -e[0] - e[2]);
+    scale[1] = ldexp(1, -e[1]);
+    return FF_OK;
+}
+
 /* Sums over own targets: [field][weight, bias]. */
-static void calibration_terms(const ff_grad *g, const void *y, double *out_bar, ff_sums *sums)
+static void calibration_terms(const ff_grad *g, const void *y, const double scale[2], double *out_bar,
+                              ff_sums *sums)
 {
     const ff_eval *e = g->e;
     const ff_name_list *f = &e->c->model->config->outputs;
@@ -60,9 +95,9 @@ static void calibration_terms(const ff_grad *g, const void *y, double *out_bar, 
         for (int64_t k = 0; k < e->cloud[e->target]->n_own; k++)
             for (int d = 0; d < comp; d++) {
                 int64_t p = k * n_comp + at + d;
-                double value = e->opts.f64 ? ((const double *)y)[p] : (double)((const float *)y)[p];
-                ff_sums_add_one(sums, (int64_t)2 * i, out_bar[p] * value);
-                ff_sums_add_one(sums, (int64_t)2 * i + 1, out_bar[p]);
+                double bar = out_bar[p] * scale[0];
+                ff_sums_add_one(sums, (int64_t)2 * i, bar * (final_value(g, y, p) * scale[1]));
+                ff_sums_add_one(sums, (int64_t)2 * i + 1, bar);
                 out_bar[p] *= w;
             }
         at += comp;
@@ -73,15 +108,18 @@ ff_status ff_grad_calibrate(ff_grad *g, const void *y, double *out_bar)
 {
     const ff_name_list *f = &g->e->c->model->config->outputs;
     ff_sums *sums = NULL;
+    double scale[2];
+    FF_TRY(calibration_scale(g, y, out_bar, scale));
     FF_TRY(ff_agree(g->e->comm, ff_sums_create((int64_t)2 * f->n, &sums)));
-    calibration_terms(g, y, out_bar, sums);
+    calibration_terms(g, y, scale, out_bar, sums);
     ff_status st = ff_sums_allreduce(g->e->comm, sums);
     for (int i = 0; i < f->n && st == FF_OK; i++)
         for (int k = 0; k < 2; k++) {
             char name[64];
             (void)snprintf(name, sizeof name, "final_field_transforms.%d.%s", i, k == 0 ? "weight" : "bias");
             double *bar = bar_of(g, name);
-            if (bar != NULL) *bar = ff_sums_value(sums, (int64_t)2 * i + k);
+            if (bar != NULL)
+                *bar = ff_sums_value(sums, (int64_t)2 * i + k) / scale[0] / (k == 0 ? scale[1] : 1);
         }
     ff_sums_destroy(&sums);
     return st;
@@ -248,7 +286,6 @@ ff_status ff_grad_run(ff_grad *g, const double *out_bar)
     if (st == FF_OK) st = e->opts.f64 ? ff_grad_layers_f64(g, own) : ff_grad_layers_f32(g, own);
     ff_free(own);
     if (st == FF_OK && ff_grad_static(g)) st = ff_grad_static_collect(g);
-    if (st == FF_OK && ff_grad_moves(g)) st = ff_grad_points_collect(g);
     if (st == FF_OK) st = ff_grad_rows_home(g);
     if (st == FF_OK)
         st = ff_agree(e->comm, ff_model_globals_adjoint(e->c->model->config, e->c->length, g->gscalar_bar,

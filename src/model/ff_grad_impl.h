@@ -1,6 +1,6 @@
 /* Layers backward, written once for both precisions (FF_REAL, FF_T). Included by ff_grad_f32.c and ff_grad_f64.c only.
  *
- * One layer:  cotangents of the targets -> sums over target nodes, exchange -> layer inputs and aggregates of the own
+ * One layer:  cotangents of the targets, scaled -> sums over target nodes, exchange -> layer inputs and aggregates of the own
  * sources again -> units of sources against all targets -> weight gradients (exact sums over ranks) -> cotangents of
  * nodes handed down to points -> cotangents of the previous layer's outputs. */
 #include "ff_grad_int.h"
@@ -34,6 +34,9 @@ typedef struct back {
     ff_eval *e;
     int index, n_comp;
     bool final;
+    /* Powers of two, each the other's inverse: the layer works on scale times its outputs' cotangents, so that its exact
+     * sums, which have a fixed unit, serve any units of lengths, areas and losses. */
+    double scale, unscale;
     back_source *src; /* [n_src] */
     double **out_bar; /* [n_cloud][n_own][n_comp] of this layer's outputs; NULL: no target */
     real **t_point,
@@ -206,6 +209,63 @@ static ff_status aggregate(const back *l)
     return FF_OK;
 }
 
+/* ---- the scale ---- */
+
+static double top_of(double top, const real *v, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) top = fmax(top, fabs((double)v[k]));
+    return top;
+}
+
+/* Largest magnitudes of own cotangents, strengths, and features or slopes of r, which no network knows. */
+static void magnitudes(const back *l, double top[3])
+{
+    const ff_eval *e = l->e;
+    top[2] = 1;
+    for (int j = 0; j < e->n_src; j++)
+        for (int b = 0; b < e->n_len; b++) {
+            double log_scale = ff_model_log_scale(e->c->model, l->index, e->c->source[j].bc, b);
+            top[2] = fmax(top[2], exp(-log_scale) / e->c->length[b]);
+        }
+    for (int i = 0; i < e->n_cloud; i++)
+        for (int64_t k = 0; k < e->cloud[i]->n_own * l->n_comp && is_target(l, i); k++)
+            top[0] = fmax(top[0], fabs(l->out_bar[i][k]));
+    for (int j = 0; j < e->n_src; j++) {
+        const eval_set *set = &e->set[j];
+        const double *stat = set->stat_point + (int64_t)e->let[j]->own_first * set->n_stat;
+        for (int64_t k = 0; k < e->cloud[j]->n_own; k++) {
+            const real *v = l->src[j].point + k * e->n_dyn;
+            top[1] = top_of(top[1], v + e->n_lat, e->n_dyn - e->n_lat);
+            top[2] = top_of(top[2], v, e->n_lat);
+        }
+        for (int64_t k = 0; k < e->cloud[j]->n_own * set->n_stat; k++) top[2] = fmax(top[2], fabs(stat[k]));
+    }
+}
+
+/* All targets' cotangents times all sources' strengths times the largest feature, if it is above 1, become at most
+ * 2^ROOM: that bounds a weight's gradient up to the network's own slopes, for which the sums have the rest (2^27 a term,
+ * 2^37 a sum). float32 cotangents stay well inside their range. */
+enum { ROOM = 8 };
+
+static ff_status choose_scale(back *l)
+{
+    const ff_eval *e = l->e;
+    double top[4] = {0}, n_t = 0, n_s = 0;
+    int x[4], sum;
+    magnitudes(l, top);
+    for (int i = 0; i < e->n_cloud; i++) {
+        n_t += is_target(l, i) ? (double)e->cloud[i]->n : 0;
+        n_s += i < e->n_src ? (double)e->cloud[i]->n : 0;
+    }
+    top[3] = n_t * n_s;
+    FF_TRY(ff_grad_exponents(e->comm, 4, top, x));
+    sum = x[1] + x[2] + x[3] - ROOM;
+    sum = x[0] + (sum > 90 ? 90 : sum < -90 ? -90 : sum);
+    l->scale = ldexp(1, -sum);
+    l->unscale = ldexp(1, sum);
+    return FF_OK;
+}
+
 /* ---- cotangents of targets: sums over nodes, exchange ---- */
 
 typedef struct target_ctx {
@@ -237,7 +297,8 @@ static ff_status share_targets(const back *l)
         target_ctx ctx = {l, i};
         ff_moment_ops ops = {l->n_comp, target_point, target_node, &ctx};
         real *own = l->t_point[i] + (int64_t)let->own_first * l->n_comp;
-        for (int64_t k = 0; k < e->cloud[i]->n_own * l->n_comp; k++) own[k] = (real)l->out_bar[i][k];
+        for (int64_t k = 0; k < e->cloud[i]->n_own * l->n_comp; k++)
+            own[k] = (real)(l->scale * l->out_bar[i][k]);
         FF_TRY(ff_moment_run(let, &ops));
         if (!l->g->own_tlet) continue; /* all is here */
         size_t bytes = (size_t)l->n_comp * sizeof(real);
@@ -268,7 +329,7 @@ static ff_status unpack_net(const back *l, int j, int b)
     }
     FF_GO(FF_NEW(packed, s->grad_len));
 #pragma omp parallel for schedule(static)
-    for (int64_t k = 0; k < (int64_t)s->grad_len; k++) packed[k] = ff_sums_value(s->sums[b], k);
+    for (int64_t k = 0; k < (int64_t)s->grad_len; k++) packed[k] = l->unscale * ff_sums_value(s->sums[b], k);
     FF_GO(
         FF_T(ff_globe_unpack)(s->net[b], packed, w_bar, b_bar, g->gscalar_bar, g->gvector_bar, &length_bar));
     double log_scale = ff_model_log_scale(e->c->model, l->index, bc, b);
@@ -391,10 +452,12 @@ static ff_status run_layer(back *l)
 {
     ff_eval *e = l->e;
     FF_TRY(ff_agree(e->comm, open_layer(l)));
+    FF_TRY(choose_scale(l));
     FF_TRY(aggregate(l));
     FF_TRY(share_targets(l));
     FF_TRY(ff_agree(e->comm, run_pairs(l)));
     FF_TRY(collect_weights(l));
+    if (ff_grad_moves(l->g)) FF_TRY(ff_grad_points_collect(l->g, l->final, l->unscale));
     FF_TRY(hand_down(l));
     ff_status st = FF_OK;
     for (int i = 0; i < e->n_cloud; i++) FF_FREE(l->out_bar[i]);

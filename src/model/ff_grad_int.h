@@ -18,7 +18,7 @@ typedef struct grad_unit {
 typedef struct grad_set {
     double *x_point, *x_plain, *x_node; /* [n_held][dim], [n_nodes][dim]; the forward's own on one rank */
     double *mu_node;                    /* [n_nodes] of tlet; FF_GRAD_FACES */
-    /* Cotangents of target positions, exact, over all layers: FF_GRAD_POINTS or FF_GRAD_FACES. Communication layers
+    /* Cotangents of target positions, exact, over one layer: FF_GRAD_POINTS or FF_GRAD_FACES. Communication layers
      * [0], final layer [1]: points, plain centroids, mu-weighted centroids ([0] only). */
     ff_sums *t_point[2], *t_plain[2], *t_node;
     int64_t n_units;
@@ -67,6 +67,10 @@ bool ff_grad_static(const ff_grad *g); /* static source features are */
 ff_status ff_grad_layers_f32(ff_grad *g, const double *out_bar);
 ff_status ff_grad_layers_f64(ff_grad *g, const double *out_bar);
 
+/* Exponent e of the largest of magnitudes: 2^e is above it and at most twice as much; 0 for zero, NaN and infinity. Exact
+ * sums have a fixed unit: what goes in is first brought near 1 by a power of two, which rounds nothing. Collective */
+ff_status ff_grad_exponents(ff_comm *comm, int n, const double *magnitude, int *e);
+
 /* Calibration: gradients of its parameters from own rows, and the cotangent before it in place. y: final outputs before
  * calibration, own rows in the instance's type. Collective */
 ff_status ff_grad_calibrate(ff_grad *g, const void *y, double *out_bar);
@@ -74,7 +78,8 @@ ff_status ff_grad_calibrate(ff_grad *g, const void *y, double *out_bar);
 /* Target positions: transposed geometry at creation; contributions home at the end of a run. Collective */
 ff_status ff_grad_points_create(ff_grad *g);
 void ff_grad_points_clear(ff_grad *g); /* Local */
-ff_status ff_grad_points_collect(ff_grad *g);
+/* What the final layer or one communication layer left in the accumulators, times unscale; they are zero afterwards. */
+ff_status ff_grad_points_collect(ff_grad *g, bool final, double unscale);
 
 /* Static features, source positions and measures from nodes to points, then rows home. Collective */
 ff_status ff_grad_static_collect(ff_grad *g);

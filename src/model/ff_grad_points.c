@@ -226,6 +226,7 @@ typedef struct down_ctx {
     const ff_grad *g;
     int i;
     const ff_sums *point, *plain, *node;
+    double unscale;         /* a factor of the sums */
     double *x_bar, *mu_bar; /* [n_own] rows, added to; mu_bar may be NULL */
 } down_ctx;
 
@@ -238,9 +239,9 @@ static void down_node(void *ctx, int32_t i, double *row)
     double count = (double)c->g->tlet[c->i]->tree->count[i];
     for (int d = 0; d < dim; d++) {
         int64_t at = (int64_t)i * dim + d;
-        row[d] += ff_sums_value(c->plain, at) / count;
+        row[d] += c->unscale * ff_sums_value(c->plain, at) / count;
         if (c->node == NULL) continue;
-        double bar = ff_sums_value(c->node, at), mu = s->mu_node[i];
+        double bar = c->unscale * ff_sums_value(c->node, at), mu = s->mu_node[i];
         if (mu != 0) {
             row[dim + d] += bar / mu;
             row[2 * dim] += bar / mu * s->x_node[at];
@@ -259,23 +260,28 @@ static void down_point(void *ctx, int32_t p, const double *row)
     double mu = c->node != NULL ? e->set[c->i].mu_own[k] : 0, mu_bar = -row[2 * dim];
     for (int d = 0; d < dim; d++) {
         int64_t at = (int64_t)p * dim + d;
-        c->x_bar[k * dim + d] += ff_sums_value(c->point, at) + row[d] + mu * row[dim + d];
+        c->x_bar[k * dim + d] += c->unscale * ff_sums_value(c->point, at) + row[d] + mu * row[dim + d];
         mu_bar += row[dim + d] * c->g->set[c->i].x_point[at];
     }
     if (c->node != NULL && c->mu_bar != NULL) c->mu_bar[k] += mu_bar;
 }
 
-static ff_status collect(const ff_grad *g, int i, ff_sums *point, ff_sums *plain, ff_sums *node,
-                         double *x_bar, double *mu_bar)
+static ff_status collect(const ff_grad *g, int i, bool final, double unscale, double *x_bar, double *mu_bar)
 {
+    const grad_set *s = &g->set[i];
+    ff_sums *point = s->t_point[final], *plain = s->t_plain[final], *node = final ? NULL : s->t_node;
     FF_TRY(bring_home(g, i, point, plain, node));
-    down_ctx ctx = {g, i, point, plain, node, x_bar, mu_bar};
+    down_ctx ctx = {g, i, point, plain, node, unscale, x_bar, mu_bar};
     ff_moment_down_ops ops = {2 * g->e->dim + 1, down_node, down_point, &ctx};
-    return ff_moment_down(g->tlet[i], &ops);
+    ff_status st = ff_moment_down(g->tlet[i], &ops);
+    clear(point);
+    clear(plain);
+    clear(node);
+    return st;
 }
 
-/* Final layer: to v.points, and to the faces whose centroids the targets are. Others: to the faces. */
-ff_status ff_grad_points_collect(ff_grad *g)
+/* To v.points, and to the faces whose centroids the targets are. */
+static ff_status collect_final(ff_grad *g, double unscale)
 {
     const ff_eval *e = g->e;
     int i = e->target;
@@ -284,16 +290,20 @@ ff_status ff_grad_points_collect(ff_grad *g)
     double *x_bar = NULL;
     FF_TRY(FF_NEW0_ALL(e->comm, x_bar, n + 1));
     ff_status st = FF_OK;
-    if (s->t_point[1] != NULL) st = collect(g, i, s->t_point[1], s->t_plain[1], NULL, x_bar, NULL);
+    if (s->t_point[1] != NULL) st = collect(g, i, true, unscale, x_bar, NULL);
     if (st == FF_OK && g->v.points != NULL)
         st = ff_cloud_to_home(e->cloud[i], (size_t)e->dim * sizeof *x_bar, x_bar, g->v.points);
     if (ff_grad_faces(g) && i < e->n_src)
         for (int64_t k = 0; k < n; k++) s->x_bar[k] += x_bar[k];
     ff_free(x_bar);
-    for (int j = 0; j < e->n_src && st == FF_OK; j++) {
-        grad_set *q = &g->set[j];
-        if (q->t_point[0] != NULL)
-            st = collect(g, j, q->t_point[0], q->t_plain[0], q->t_node, q->x_bar, q->mu_bar);
-    }
     return st;
+}
+
+ff_status ff_grad_points_collect(ff_grad *g, bool final, double unscale)
+{
+    if (final) return collect_final(g, unscale);
+    for (int j = 0; j < g->e->n_src; j++)
+        if (g->set[j].t_point[0] != NULL)
+            FF_TRY(collect(g, j, false, unscale, g->set[j].x_bar, g->set[j].mu_bar));
+    return FF_OK;
 }

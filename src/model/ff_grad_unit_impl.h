@@ -327,13 +327,14 @@ static void unit_close(worker *w)
         for (int a = 0, lat, st; a < w->s->n_raw; a++) {
             raw_order(w->s, a, &lat, &st);
             if (lat >= 0)
-                dyn[lat] = w->raw_bar[k * w->s->n_raw + a];
+                dyn[lat] = l->unscale * w->raw_bar[k * w->s->n_raw + a];
             else if (stat != NULL)
-                stat[row * n_stat + st] += w->raw_bar[k * w->s->n_raw + a];
+                stat[row * n_stat + st] += l->unscale * w->raw_bar[k * w->s->n_raw + a];
         }
         for (int b = 0; b < e->n_len; b++)
-            dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)] = w->strength_bar[k * e->n_len + b];
-        for (int d = 0; d < dim && x != NULL; d++) x[row * dim + d] += w->x_bar[k * dim + d];
+            dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)] =
+                l->unscale * w->strength_bar[k * e->n_len + b];
+        for (int d = 0; d < dim && x != NULL; d++) x[row * dim + d] += l->unscale * w->x_bar[k * dim + d];
     }
 }
 

@@ -148,10 +148,21 @@ static bool is_constant(const char *name)
     return strcmp(name, "reference_area") == 0 || (n >= 5 && strcmp(name + n - 5, "._one") == 0);
 }
 
+/* Whether a `|` in a tensor's name can only stand for `/`: no boundary's or length's name has one. */
+static bool bars_are_slashes(const ff_model_config *c)
+{
+    for (int i = 0; i < c->n_bc; i++)
+        if (strchr(c->bc[i].name, '|') != NULL) return false;
+    for (int i = 0; i < c->n_len; i++)
+        if (strchr(c->len[i], '|') != NULL) return false;
+    return true;
+}
+
 static ff_status read_tensors(const ff_h5 *f, const char *group, ff_model *m)
 {
     char **names = NULL;
     int n = 0;
+    bool slashes = bars_are_slashes(m->config);
     FF_TRY(ff_h5_list(f, group, &names, &n));
     ff_status st = FF_OK;
     for (int i = 0; i < n && st == FF_OK; i++) {
@@ -166,7 +177,7 @@ static ff_status read_tensors(const ff_h5 *f, const char *group, ff_model *m)
                          "%s: tensor %s: expected a floating-point array of at most two dimensions",
                          ff_h5_path(f), names[i]);
         for (char *c = names[i]; st == FF_OK && *c != 0; c++) /* HDF5 has no '/' in names */
-            if (*c == '|' && ff_h5_attr_exists(f, path, "key")) *c = '/';
+            if (*c == '|' && (slashes || ff_h5_attr_exists(f, path, "key"))) *c = '/';
         if (st == FF_OK) st = add_tensor(m, names[i], shape.rank, shape.dim, &value);
         if (st == FF_OK) st = ff_h5_read(f, path, FF_H5_F32, 0, shape.dim[0], value);
     }

@@ -32,9 +32,22 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const ff_ranked_name *)a)->name, ((const ff_ranked_name *)b)->name);
 }
 
-static void list_sort(ff_name_list *l)
+/* The reference sorts features by Python's printed form of their names, whose closing quote counts: "T" comes after
+ * "T wall" (a space is less than a quote) but before "T_wall". */
+static int by_feature_text(const char *a, const char *b)
 {
-    if (l->n > 1) qsort(l->item, (size_t)l->n, sizeof *l->item, by_name);
+    while (*a != 0 && *a == *b) a++, b++;
+    return (int)(unsigned char)(*a != 0 ? *a : '\'') - (int)(unsigned char)(*b != 0 ? *b : '\'');
+}
+
+static int by_feature(const void *a, const void *b)
+{
+    return by_feature_text(((const ff_ranked_name *)a)->name, ((const ff_ranked_name *)b)->name);
+}
+
+static void list_sort(ff_name_list *l, int (*order)(const void *, const void *))
+{
+    if (l->n > 1) qsort(l->item, (size_t)l->n, sizeof *l->item, order);
 }
 
 int ff_names_count(const ff_name_list *l, int rank)
@@ -49,6 +62,18 @@ int ff_names_comp(const ff_name_list *l, int dim)
     int n = 0;
     for (int i = 0; i < l->n; i++) n += l->item[i].rank == 0 ? 1 : dim;
     return n;
+}
+
+/* A quote inside a name would change the printed form, and with it the order among latent features. */
+static ff_status sort_features(ff_name_list *l, const char *where)
+{
+    for (int i = 0; i < l->n; i++)
+        if (strchr(l->item[i].name, '\'') != NULL)
+            return ff_fail(FF_E_INPUT,
+                           "%s: field %s: a quote in a feature's name is not supported; rename it", where,
+                           l->item[i].name);
+    list_sort(l, by_feature);
+    return FF_OK;
 }
 
 /* Nested objects become dotted names. */
@@ -77,9 +102,7 @@ static ff_status get_list(json_t *root, const char *key, bool required, const ch
     json_t *v = json_object_get(root, key);
     if (v == NULL || json_is_null(v))
         return required ? ff_fail(FF_E_INPUT, "%s: constructor argument %s is missing", where, key) : FF_OK;
-    FF_TRY(flatten(v, "", where, key, out));
-    list_sort(out);
-    return FF_OK;
+    return flatten(v, "", where, key, out);
 }
 
 static ff_status get_real(json_t *root, const char *key, double low, bool open, double fallback,
@@ -124,7 +147,7 @@ static ff_status get_bcs(json_t *root, const char *where, ff_model_config *c)
         if (bc->name == NULL) return FF_E_MEM;
         c->n_bc++;
         FF_TRY(flatten(fields, "", where, name, &bc->fields));
-        list_sort(&bc->fields);
+        FF_TRY(sort_features(&bc->fields, where));
     }
     return FF_OK;
 }
@@ -183,10 +206,12 @@ static ff_status parse_root(json_t *root, const char *where, ff_model_config *c)
 {
     FF_TRY(get_int(root, "n_spatial_dims", 2, 3, 0, where, &c->dim));
     FF_TRY(get_list(root, "output_field_ranks", true, where, &c->outputs));
+    list_sort(&c->outputs, by_name);
     if (c->outputs.n == 0) return ff_fail(FF_E_INPUT, "%s: output_field_ranks is empty", where);
     FF_TRY(get_bcs(root, where, c));
     FF_TRY(get_lengths(root, where, c));
     FF_TRY(get_list(root, "global_data_ranks", false, where, &c->globals));
+    FF_TRY(sort_features(&c->globals, where));
     FF_TRY(get_real(root, "reference_area", 0, true, 1.0, where, &c->reference_area));
     FF_TRY(get_real(root, "smoothing_radius", 0, false, 1e-8, where, &c->eps));
     FF_TRY(get_real(root, "theta", 0, false, 1.0, where, &c->theta));
@@ -268,7 +293,7 @@ static ff_status comm_fields(const ff_model_config *c, ff_name_list *out)
         (void)snprintf(name, sizeof name, "strengths.%s", c->len[i]);
         FF_TRY(list_add(out, name, 0));
     }
-    list_sort(out);
+    list_sort(out, by_name);
     return FF_OK;
 }
 
@@ -326,16 +351,16 @@ void ff_model_shape(const ff_model_config *c, int layer, int bc, int *ranks, ff_
     s->eps = c->eps;
 }
 
-/* Scalars are the globals' own and the log ratios, sorted together by dotted name. */
+/* Scalars are the globals' own and the log ratios, sorted together as features. */
 typedef struct named_value {
-    char name[1100];
-    int at;   /* place among the flattened global data, or -1: */
-    int a, b; /* the lengths of a log ratio */
+    char name[1100]; /* a log ratio's: two parts as printed, ', ' between them */
+    int at;          /* place among the flattened global data, or -1: */
+    int a, b;        /* the lengths of a log ratio */
 } named_value;
 
 static int by_value_name(const void *a, const void *b)
 {
-    return strcmp(((const named_value *)a)->name, ((const named_value *)b)->name);
+    return by_feature_text(((const named_value *)a)->name, ((const named_value *)b)->name);
 }
 
 static ff_status list_scalars(const ff_model_config *c, named_value **out, int *n_out)
@@ -350,7 +375,7 @@ static ff_status list_scalars(const ff_model_config *c, named_value **out, int *
     }
     for (int a = 0; a < c->n_len; a++)
         for (int b = a + 1; b < c->n_len; b++) {
-            (void)snprintf(all[k].name, sizeof all[k].name, "log_reference_length_ratios.%s_%s", c->len[a],
+            (void)snprintf(all[k].name, sizeof all[k].name, "log_reference_length_ratios', '%s_%s", c->len[a],
                            c->len[b]);
             all[k].at = -1;
             all[k].a = a;

@@ -1,6 +1,6 @@
 /* Constructor arguments of a GLOBE model, as read from JSON (keys in docs/formats.md), and the shapes they
- * imply. Lists that the mathematics sorts (fields, global data, output fields) are kept sorted by dotted
- * name, byte by byte; boundaries and lengths keep the order of the JSON text ("the model's order"). */
+ * imply. Lists that the mathematics sorts are kept sorted by dotted name: output fields byte by byte, fields and
+ * global data as features (docs/theory.md, "Input"); boundaries and lengths keep the order of the JSON text ("the model's order"). */
 #ifndef FF_MODEL_CONFIG_H
 #define FF_MODEL_CONFIG_H
 

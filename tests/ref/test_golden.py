@@ -4,6 +4,7 @@ layers, outputs and gradients within their tolerance, and the same errors to the
 import glob
 import json
 import os
+import shutil
 import unittest
 
 import h5py
@@ -51,6 +52,27 @@ class Golden(ref.Case):
         print(f"\nf64: worst layer or output {worst:.1e}, worst gradient {gradient:.1e}")
         self.assertLess(worst, 1e-6)
         self.assertLess(gradient, 1e-6)
+
+    def test_names_and_degrees(self):
+        # Made with the public implementation like the others: names with blanks, which that sorts by their printed form,
+        # a boundary and a length with a slash, `_one` inside a boundary's name, 11 Legendre degrees (the tenth's number
+        # sorts before the second's), a global vector that is zero, a boundary of one edge.
+        file = os.path.join(ref.ROOT, "tests", "data", "golden_names.h5")
+        alone = self.rows([file], 1, 1)
+        self.assertGreater(len([r for r in alone if r["quantity"].startswith("grads/")]), 5)
+        self.assertEqual([], [r for r in alone if not r["ok"]])
+        self.assertEqual(alone, self.rows([file], 3, 1))
+        self.assertLess(max(r["error"] for r in self.rows([file], 1, 1, "--precision", "f64")), 2e-6)
+
+    def test_figures_of_a_failure(self):
+        bad, out = self.path("bad.h5"), self.path("v.json")
+        shutil.copy(os.path.join(ref.ROOT, "tests", "data", "golden_names.h5"), bad)
+        with h5py.File(bad, "r+") as f:
+            f["f64/outputs/p"][...] += 1
+        self.assertEqual(ref.run("verify", bad, "--json", out).code, 1)
+        with open(out) as f:
+            missed = [r["quantity"] for r in json.load(f)["rows"] if not r["ok"]]
+        self.assertEqual(missed, ["outputs/p"])
 
 
 if __name__ == "__main__":

@@ -353,6 +353,41 @@ static void runs_repeat(void **state)
     problem_close(&p);
 }
 
+static void expect_times(const double *a, const double *b, int64_t n, double factor)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!(a[i] == factor * b[i])) fail_msg("%.17g, expected %.17g", a[i], factor * b[i]);
+}
+
+/* A loss in other units, by powers of two that no fixed unit of sums could hold: every gradient changes by just them. */
+static void units_of_the_loss_do_not_matter(void **state)
+{
+    (void)state;
+    static const double factors[] = {0x1p-100, 0x1p70};
+    problem p;
+    gradient a, b;
+    problem_open(&p, 0);
+    gradient_open(&p, false, FF_GRAD_ALL, &b);
+    const ff_model *m = p.rc.model;
+    int64_t n = p.rc.n_targets * p.n_comp, dim = m->config->dim;
+    for (int k = 0; k < 2; k++) {
+        for (int64_t i = 0; i < n; i++) p.cot[i] *= factors[k];
+        gradient_open(&p, false, FF_GRAD_ALL, &a);
+        for (int t = 0; t < m->n_tensors; t++)
+            expect_times(a.v->tensor[t], b.v->tensor[t], m->tensor[t].n, factors[k]);
+        expect_times(a.v->length, b.v->length, m->config->n_len, factors[k]);
+        expect_times(a.v->points, b.v->points, p.rc.n_targets * dim, factors[k]);
+        for (int j = 0; j < p.rc.c->n_sources; j++) {
+            expect_times(a.v->mu[j], b.v->mu[j], p.rc.c->source[j].n, factors[k]);
+            expect_times(a.v->centroid[j], b.v->centroid[j], p.rc.c->source[j].n * dim, factors[k]);
+        }
+        gradient_close(&a);
+        for (int64_t i = 0; i < n; i++) p.cot[i] /= factors[k];
+    }
+    gradient_close(&b);
+    problem_close(&p);
+}
+
 static void a_run_must_come_first(void **state)
 {
     (void)state;
@@ -501,6 +536,7 @@ int main(void)
         cmocka_unit_test(f32_matches_f64),
         cmocka_unit_test(backend_matches_f64),
         cmocka_unit_test(runs_repeat),
+        cmocka_unit_test(units_of_the_loss_do_not_matter),
         cmocka_unit_test(a_run_must_come_first),
         cmocka_unit_test(corners_match_central_differences),
         cmocka_unit_test(vertices_match_central_differences),
