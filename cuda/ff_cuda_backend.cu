@@ -3,6 +3,10 @@
  * lives for one call. One stream; job_run returns when the rows are in host memory. */
 #include "ff_cuda_impl.cuh"
 
+extern "C" {
+#include "ff_pair_adjoint.h"
+}
+
 #include <stdio.h>
 
 struct ff_pair_job {
@@ -248,7 +252,7 @@ static void lane_adj_net_destroy(void *impl, ff_adj_net **net)
     ff_cuda_adjoint_ops.net_destroy(impl, net);
 }
 
-static ff_status lane_adj_run(void *impl, const ff_adj_job *job, const ff_adj_net *net, ff_adj_args *a)
+static ff_status lane_adj_run(void *impl, const ff_adj_job *job, ff_adj_net *const *net, ff_adj_args *a)
 {
     return ff_cuda_adjoint_ops.run(impl, ((const lane_adj_job *)job)->job, net, a);
 }

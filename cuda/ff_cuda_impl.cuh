@@ -7,7 +7,6 @@
 
 extern "C" {
 #include "ff_mem.h"
-#include "ff_pair_adjoint.h"
 #include "ff_resident.h"
 }
 

@@ -21,6 +21,7 @@
 #include "ff_cuda_impl.cuh"
 
 #include "ff_adj_device.cuh"
+#include "ff_adj_source.cuh"
 #include "ff_adj_wide.cuh"
 
 #include <string.h>
@@ -86,17 +87,21 @@ static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __gr
 
 struct ff_adj_net {
     ff_adj_cfg c;
+    ff_adj_source source;
+    float
+        *given; /* device: source matrix, its biases, global vectors, each from a multiple of 16 floats on */
+    int64_t at_bias, at_gvec;
     adj_wide *wide; /* or image and bias */
     uint32_t *image;
     float *bias;
 };
 
 struct ff_adj_job {
-    int64_t n_slot, n_target, n_block;
+    int64_t n_slot, n_target, n_block, n_unit;
     int64_t *host_off, *host_tile;   /* [n_block + 1], host: groups; tiles of the wide kernels */
     int32_t *first_slot, *last_slot; /* [n_block], host */
     double *x_s, *x_t;               /* device, and so on */
-    int64_t *group_off, *block_off, *tile_off;
+    int64_t *group_off, *block_off, *tile_off, *unit_off;
     int32_t *group_slot, *target, *block_part;
     int64_t n_part;
 };
@@ -106,8 +111,8 @@ static void adj_job_destroy(void *impl, ff_adj_job **jp)
     ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
     ff_adj_job *j = *jp;
     if (j == NULL) return;
-    const void *device[] = {j->x_s,        j->x_t,    j->group_off,  j->block_off,
-                            j->group_slot, j->target, j->block_part, j->tile_off};
+    const void *device[] = {j->x_s,    j->x_t,        j->group_off, j->block_off, j->group_slot,
+                            j->target, j->block_part, j->tile_off,  j->unit_off};
     for (size_t k = 0; k < sizeof device / sizeof *device; k++) ff_cuda_free(pool, device[k]);
     ff_free(j->host_off);
     ff_free(j->host_tile);
@@ -129,6 +134,7 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     j->n_target = l->n_target;
     j->n_block = l->n_block;
     j->n_part = l->n_part;
+    j->n_unit = l->n_unit;
     j->host_off = (int64_t *)ff_mem_alloc(blocks + 1, sizeof *j->host_off);
     j->host_tile = (int64_t *)ff_mem_alloc0(blocks + 1, sizeof *j->host_tile);
     j->first_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->first_slot);
@@ -146,6 +152,7 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     FF_GO(ff_cuda_new(pool, l->x_t, 4 * (size_t)l->n_target * sizeof(double), &j->x_t));
     FF_GO(ff_cuda_new(pool, l->group_off, ((size_t)l->n_slot + 1) * sizeof(int64_t), &j->group_off));
     FF_GO(ff_cuda_new(pool, l->block_off, (blocks + 1) * sizeof(int64_t), &j->block_off));
+    FF_GO(ff_cuda_new(pool, l->unit_off, ((size_t)l->n_unit + 1) * sizeof(int64_t), &j->unit_off));
     FF_GO(ff_cuda_new(pool, j->host_tile, (blocks + 1) * sizeof(int64_t), &j->tile_off));
     FF_GO(ff_cuda_new(pool, l->block_part, blocks * sizeof(int32_t), &j->block_part));
     FF_GO(ff_cuda_new(pool, l->group_slot, (size_t)l->n_group * sizeof(int32_t), &j->group_slot));
@@ -162,10 +169,31 @@ static void adj_net_destroy(void *impl, ff_adj_net **np)
     ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
     if (*np == NULL) return;
     adj_wide_close((ff_cuda_impl *)impl, &(*np)->wide);
+    ff_cuda_free(pool, (*np)->given);
     ff_cuda_free(pool, (*np)->image);
     ff_cuda_free(pool, (*np)->bias);
     ff_free(*np);
     *np = NULL;
+}
+
+/* What sources need of a network, in one copy. */
+static ff_status give_source(ff_cuda_pool *pool, const ff_adj_view *v, ff_adj_net *n)
+{
+    ff_status st = FF_OK;
+    size_t w = (size_t)v->off_m * (size_t)v->source.n_in, b = (size_t)v->off_m,
+           g = (size_t)(v->s.n_gvector * (2 + v->s.dim)), at_b = (w + 15) / 16 * 16,
+           at_g = at_b + (b + 15) / 16 * 16;
+    float *all = (float *)ff_mem_alloc0(at_g + g + 1, sizeof *all);
+    if (all == NULL) return FF_E_MEM;
+    ff_adj_source_plan(v, &n->source);
+    n->at_bias = (int64_t)at_b;
+    n->at_gvec = (int64_t)at_g;
+    if (w > 0) memcpy(all, v->source.w, w * sizeof *all);
+    memcpy(all + at_b, v->source.b, b * sizeof *all);
+    if (g > 0) memcpy(all + at_g, v->gvec, g * sizeof *all);
+    st = ff_cuda_new(pool, all, (at_g + g + 1) * sizeof *all, &n->given);
+    ff_free(all);
+    return st;
 }
 
 static ff_status adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **out)
@@ -181,10 +209,12 @@ static ff_status adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **o
     FF_CU(cudaGetDevice(&device));
     FF_CU(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     FF_GO(ff_adj_plan(v, (int)c->precision, shared, &n->c));
+    FF_GO(give_source(c->pool, v, n));
     if (adj_wide_serves(v, (int)c->precision)) {
         FF_GO(adj_wide_open(c, v, &n->wide));
         *out = n;
-        return FF_OK;
+        n = NULL;
+        goto done;
     }
     image = (uint32_t *)ff_mem_alloc0((size_t)n->c.image_words, sizeof *image);
     bias = (float *)ff_mem_alloc0((size_t)n->c.n_bias, sizeof *bias);
@@ -306,7 +336,28 @@ done:
     return st;
 }
 
-enum { REC, STRENGTH, OUT_BAR, CHUNK, GROUP_ROWS, ROWS, GRAD, TARGET, BAD, TILE, PART, N_BUFFER };
+/* Device memory of a run; the first three are zeroed. */
+enum {
+    GRAD,
+    TARGET,
+    BAD,
+    ROWS,
+    RAW,
+    STRENGTH,
+    OUT_BAR,
+    FEAT,
+    REC,
+    CHUNK,
+    GROUP_ROWS,
+    FEAT_BAR,
+    GVEC_BAR,
+    RAW_BAR,
+    STRENGTH_BAR,
+    X_BAR,
+    TILE,
+    PART,
+    N_BUFFER
+};
 
 /* List blocks of a wide chunk of `tiles` tiles, each with room for its sums: twice what full blocks need. */
 static int64_t wide_blocks(int64_t tiles)
@@ -382,63 +433,130 @@ static ff_status chunk_room(const ff_cuda_impl *cu, const ff_adj_job *j, const f
     return FF_OK;
 }
 
-static ff_status adj_run(void *impl, const ff_adj_job *j, const ff_adj_net *net, ff_adj_args *a)
+/* A run's memory and sizes; networks have one shape, so the first tells for all. */
+typedef struct adj_run_state {
+    const ff_adj_job *job;
+    int64_t most; /* of a chunk: groups, or tiles of the wide kernels */
+    size_t bytes[N_BUFFER];
+    void *d[N_BUFFER];
+} adj_run_state;
+
+static ff_status run_open(ff_cuda_impl *cu, const ff_adj_net *net, const ff_adj_args *a, adj_run_state *r)
+{
+    const ff_adj_cfg *c = &net->c;
+    const ff_adj_source *q = &net->source;
+    const ff_adj_job *j = r->job;
+    size_t chunk = 0, groups = 0, n = (size_t)j->n_slot, nets = (size_t)a->n_net, blocks = 0;
+    size_t feat = (size_t)q->n_feat, raw = (size_t)q->n_raw, dim = (size_t)c->dim;
+    FF_TRY(chunk_room(cu, j, net, &r->most, &chunk, &groups));
+    if (net->wide != NULL)
+        blocks = (size_t)(j->n_block < wide_blocks(r->most) ? j->n_block : wide_blocks(r->most));
+    r->bytes[GRAD] = nets * (size_t)(j->n_part * c->grad_len) * 16;
+    r->bytes[TARGET] = a->target != NULL ? (size_t)j->n_target * dim * 16 : 0;
+    r->bytes[BAD] = sizeof(int);
+    r->bytes[ROWS] = n * (size_t)c->row_len * 8;
+    r->bytes[RAW] = n * raw * 4;
+    r->bytes[STRENGTH] = nets * n * 4;
+    r->bytes[OUT_BAR] = (size_t)j->n_target * (size_t)c->n_comp * 4;
+    r->bytes[FEAT] = n * (feat + 1) * 4;
+    r->bytes[REC] = n * (size_t)c->rec_len * 4;
+    r->bytes[CHUNK] = chunk;
+    r->bytes[GROUP_ROWS] = groups * (size_t)c->row_len * 4;
+    r->bytes[FEAT_BAR] = n * feat * 4;
+    r->bytes[GVEC_BAR] = n * (size_t)q->n_gvec * (2 + dim) * 4;
+    r->bytes[RAW_BAR] = n * raw * 8;
+    r->bytes[STRENGTH_BAR] = nets * n * 8;
+    r->bytes[X_BAR] = a->x_bar != NULL ? n * dim * 8 : 0;
+    r->bytes[TILE] = net->wide != NULL ? (size_t)r->most * sizeof(int2) : 0;
+    r->bytes[PART] = blocks * AW_PART * sizeof(float);
+    for (int k = 0; k < N_BUFFER; k++) FF_TRY(ff_cuda_alloc(cu->pool, r->bytes[k], &r->d[k]));
+    FF_TRY(ff_cuda_put(cu->pool, r->d[RAW], a->raw, r->bytes[RAW]));
+    FF_TRY(ff_cuda_put(cu->pool, r->d[STRENGTH], a->strength, r->bytes[STRENGTH]));
+    FF_TRY(ff_cuda_put(cu->pool, r->d[OUT_BAR], a->out_bar, r->bytes[OUT_BAR]));
+    for (int k = GRAD; k <= BAD; k++) FF_TRY(ff_cuda_zero(cu->pool, r->d[k], r->bytes[k]));
+    return FF_OK;
+}
+
+static adj_source_io source_io(const adj_run_state *r, const ff_adj_net *net, const ff_adj_args *a, int k)
+{
+    adj_source_io io;
+    memset(&io, 0, sizeof io);
+    io.n_slot = r->job->n_slot;
+    io.n_unit = r->job->n_unit;
+    io.unit_off = r->job->unit_off;
+    io.w = net->given;
+    io.b = net->given + net->at_bias;
+    io.gvec = net->given + net->at_gvec;
+    io.raw = (const float *)r->d[RAW];
+    io.feat = (float *)r->d[FEAT];
+    io.rec = (float *)r->d[REC];
+    io.rows = (const double *)r->d[ROWS];
+    io.feat_bar = (float *)r->d[FEAT_BAR];
+    io.gvec_bar = (float *)r->d[GVEC_BAR];
+    io.raw_bar = (double *)r->d[RAW_BAR];
+    io.strength_bar = (double *)r->d[STRENGTH_BAR] + k * r->job->n_slot;
+    io.x_bar = a->x_bar != NULL ? (double *)r->d[X_BAR] : NULL;
+    io.grad = (int64_t *)r->d[GRAD] + 2 * k * r->job->n_part * net->c.grad_len;
+    io.bad = (int *)r->d[BAD];
+    io.first = k == 0;
+    return io;
+}
+
+/* Network k: its records, all pairs, and what they leave to the sources. */
+static ff_status run_net(ff_cuda_impl *cu, const adj_run_state *r, const ff_adj_net *net,
+                         const ff_adj_args *a, int k)
+{
+    ff_status st = FF_OK;
+    const ff_adj_job *j = r->job;
+    adj_source_io source = source_io(r, net, a, k);
+    adj_io io;
+    memset(&io, 0, sizeof io);
+    io.image = net->image;
+    io.bias = net->bias;
+    io.rec = (const float *)r->d[REC];
+    io.strength = (const float *)r->d[STRENGTH] + k * j->n_slot;
+    io.out_bar = (const float *)r->d[OUT_BAR];
+    io.x_s = j->x_s;
+    io.x_t = j->x_t;
+    io.group_slot = j->group_slot;
+    io.target = j->target;
+    io.chunk = (uint32_t *)r->d[CHUNK];
+    io.group_rows = (float *)r->d[GROUP_ROWS];
+    io.target_words = a->target != NULL ? (int64_t *)r->d[TARGET] : NULL;
+    io.grad = source.grad;
+    io.bad = source.bad;
+    if (k == 0) FF_CU(adj_source_features(&net->source, &source, cu->stream));
+    FF_CU(adj_source_hidden(&net->source, &source, cu->stream));
+    FF_GO(ff_cuda_zero(cu->pool, r->d[ROWS], r->bytes[ROWS]));
+    FF_GO(net->wide != NULL ? run_wide(cu, j, net, &io, (void **)r->d, r->most)
+                            : run_chunks(cu, j, &net->c, &io, r->most, (double *)r->d[ROWS]));
+    FF_CU(adj_source_back(&net->source, &source, cu->stream));
+    if (a->rows != NULL)
+        FF_GO(ff_cuda_get(cu->pool, a->rows + k * j->n_slot * net->c.row_len, r->d[ROWS], r->bytes[ROWS]));
+done:
+    return st;
+}
+
+static ff_status adj_run(void *impl, const ff_adj_job *j, ff_adj_net *const *net, ff_adj_args *a)
 {
     ff_status st = FF_OK;
     ff_cuda_impl *cu = (ff_cuda_impl *)impl;
-    const ff_adj_cfg *c = &net->c;
-    int64_t most = 0;
-    size_t chunk = 0, groups = 0, n = (size_t)j->n_slot, blocks = 0;
     int bad = 0;
-    void *d[N_BUFFER] = {NULL};
-    FF_TRY(chunk_room(cu, j, net, &most, &chunk, &groups));
-    if (net->wide != NULL) blocks = (size_t)(j->n_block < wide_blocks(most) ? j->n_block : wide_blocks(most));
-    const size_t bytes[N_BUFFER] = {n * (size_t)c->rec_len * 4,
-                                    n * 4,
-                                    (size_t)j->n_target * (size_t)c->n_comp * 4,
-                                    chunk,
-                                    groups * (size_t)c->row_len * 4,
-                                    n * (size_t)c->row_len * 8,
-                                    (size_t)(j->n_part * c->grad_len) * 16,
-                                    a->target != NULL ? (size_t)(j->n_target * c->dim) * 16 : 0,
-                                    sizeof bad,
-                                    net->wide != NULL ? (size_t)most * sizeof(int2) : 0,
-                                    blocks * AW_PART * sizeof(float)};
-    for (int k = 0; k < N_BUFFER; k++) FF_GO(ff_cuda_alloc(cu->pool, bytes[k], &d[k]));
-    FF_GO(ff_cuda_put(cu->pool, d[REC], a->rec, bytes[REC]));
-    FF_GO(ff_cuda_put(cu->pool, d[STRENGTH], a->strength, bytes[STRENGTH]));
-    FF_GO(ff_cuda_put(cu->pool, d[OUT_BAR], a->out_bar, bytes[OUT_BAR]));
-    if (a->target != NULL) FF_GO(ff_cuda_put(cu->pool, d[TARGET], a->target, bytes[TARGET]));
-    for (int k = ROWS; k <= BAD; k++)
-        if (k != TARGET) FF_GO(ff_cuda_zero(cu->pool, d[k], bytes[k]));
-    {
-        adj_io io;
-        memset(&io, 0, sizeof io);
-        io.image = net->image;
-        io.bias = net->bias;
-        io.rec = (const float *)d[REC];
-        io.strength = (const float *)d[STRENGTH];
-        io.out_bar = (const float *)d[OUT_BAR];
-        io.x_s = j->x_s;
-        io.x_t = j->x_t;
-        io.group_slot = j->group_slot;
-        io.target = j->target;
-        io.chunk = (uint32_t *)d[CHUNK];
-        io.group_rows = (float *)d[GROUP_ROWS];
-        io.target_words = a->target != NULL ? (int64_t *)d[TARGET] : NULL;
-        io.grad = (int64_t *)d[GRAD];
-        io.bad = (int *)d[BAD];
-        FF_GO(net->wide != NULL ? run_wide(cu, j, net, &io, d, most)
-                                : run_chunks(cu, j, c, &io, most, (double *)d[ROWS]));
-    }
-    FF_GO(ff_cuda_get(cu->pool, a->rows, d[ROWS], bytes[ROWS]));
-    FF_GO(ff_cuda_get(cu->pool, a->grad, d[GRAD], bytes[GRAD]));
-    if (a->target != NULL) FF_GO(ff_cuda_get(cu->pool, a->target, d[TARGET], bytes[TARGET]));
-    FF_GO(ff_cuda_get(cu->pool, &bad, d[BAD], sizeof bad));
+    adj_run_state r;
+    memset(&r, 0, sizeof r);
+    r.job = j;
+    FF_GO(run_open(cu, net[0], a, &r));
+    for (int k = 0; k < a->n_net; k++) FF_GO(run_net(cu, &r, net[k], a, k));
+    FF_GO(ff_cuda_get(cu->pool, a->raw_bar, r.d[RAW_BAR], r.bytes[RAW_BAR]));
+    FF_GO(ff_cuda_get(cu->pool, a->strength_bar, r.d[STRENGTH_BAR], r.bytes[STRENGTH_BAR]));
+    if (a->x_bar != NULL) FF_GO(ff_cuda_get(cu->pool, a->x_bar, r.d[X_BAR], r.bytes[X_BAR]));
+    FF_GO(ff_cuda_get(cu->pool, a->grad, r.d[GRAD], r.bytes[GRAD]));
+    if (a->target != NULL) FF_GO(ff_cuda_get(cu->pool, a->target, r.d[TARGET], r.bytes[TARGET]));
+    FF_GO(ff_cuda_get(cu->pool, &bad, r.d[BAD], sizeof bad));
     FF_GO(ff_cuda_wait(cu->pool));
     a->bad = bad != 0;
 done:
-    for (int k = 0; k < N_BUFFER; k++) ff_cuda_free(cu->pool, d[k]);
+    for (int k = 0; k < N_BUFFER; k++) ff_cuda_free(cu->pool, r.d[k]);
     return st;
 }
 

@@ -4,6 +4,7 @@
 #define ADJ_CASE_H
 
 #include "ff_adj_cfg.h"
+#include "ff_pair_backend.h"
 #include "unit/globe_reference.h"
 
 #include <stdio.h>
@@ -17,8 +18,63 @@ typedef struct adj_case {
     float *src, *rec, *strength,
         *out_bar; /* [n_slot][n_src], [n_slot][rec_len], [n_slot], [n_target][n_comp] */
     /* Reference: as ff_adj_args, in double. */
-    double *rows, *grad, *target;
+    double *rows, *grad, *target, *raw_bar, *strength_bar, *x_bar;
 } adj_case;
+
+/* What a backend leaves; rows may be NULL. */
+typedef struct adj_result {
+    double *rows, *raw_bar, *strength_bar, *x_bar;
+    int64_t *grad, *target;
+    bool bad;
+} adj_result;
+
+static inline ff_status adj_result_open(const adj_case *q, const ff_adj_lists *l, adj_result *r)
+{
+    int64_t n = l->n_slot;
+    memset(r, 0, sizeof *r);
+    FF_TRY(FF_NEW0(r->rows, n * ff_adj_row_len(&q->v)));
+    FF_TRY(FF_NEW0(r->raw_bar, n * q->f.n_src + 1));
+    FF_TRY(FF_NEW0(r->strength_bar, n));
+    FF_TRY(FF_NEW0(r->x_bar, n * q->f.s.dim));
+    FF_TRY(FF_NEW0(r->grad, 2 * q->v.grad_len));
+    return FF_NEW0(r->target, 2 * l->n_target * q->f.s.dim);
+}
+
+static inline void adj_result_close(adj_result *r)
+{
+    ff_free(r->rows);
+    ff_free(r->raw_bar);
+    ff_free(r->strength_bar);
+    ff_free(r->x_bar);
+    ff_free(r->grad);
+    ff_free(r->target);
+    memset(r, 0, sizeof *r);
+}
+
+/* The adjoint of q's sources over lists l on a backend. */
+static inline ff_status adj_case_run(const ff_pair_backend *b, const adj_case *q, const ff_adj_lists *l,
+                                     adj_result *r)
+{
+    ff_status st = FF_OK;
+    ff_adj_job *job = NULL;
+    ff_adj_net *net = NULL;
+    ff_adj_args a = {.n_net = 1, .raw = q->src, .strength = q->strength, .out_bar = q->out_bar};
+    FF_GO(adj_result_open(q, l, r));
+    a.rows = r->rows;
+    a.raw_bar = r->raw_bar;
+    a.strength_bar = r->strength_bar;
+    a.x_bar = r->x_bar;
+    a.grad = r->grad;
+    a.target = r->target;
+    FF_GO(b->adjoint->job_create(b->impl, l, &job));
+    FF_GO(b->adjoint->net_create(b->impl, &q->v, &net));
+    FF_GO(b->adjoint->run(b->impl, job, &net, &a));
+    r->bad = a.bad;
+done:
+    if (job != NULL) b->adjoint->job_destroy(b->impl, &job);
+    if (net != NULL) b->adjoint->net_destroy(b->impl, &net);
+    return st;
+}
 
 static double adj_draw(uint64_t seed, uint64_t stream, uint64_t i)
 {
@@ -126,6 +182,44 @@ done:
     return st;
 }
 
+/* The reference's rows of slot s as cotangents of its record, and their adjoint. */
+static void adj_ref_source(const adj_case *q, int64_t s, double *raw, double *rec_bar, double *scratch)
+{
+    const ff_globe_shape *f = &q->f.s;
+    const double *row = q->rows + s * ff_adj_row_len(&q->v);
+    memset(rec_bar, 0, (size_t)q->v.rec_len * sizeof *rec_bar);
+    memcpy(rec_bar, row, (size_t)q->v.off_m * sizeof *rec_bar);
+    row += q->v.off_m;
+    for (int k = 0; k < q->v.n_vec; k++, row += 5) {
+        rec_bar[q->v.off_m + k] = row[0];
+        rec_bar[q->v.off_g + k] = row[1];
+        for (int d = 0; d < f->dim; d++) rec_bar[q->v.off_unit + k * f->dim + d] = row[2 + d];
+    }
+    q->strength_bar[s] = row[0];
+    for (int d = 0; d < f->dim; d++) q->x_bar[s * f->dim + d] = -row[1 + d];
+    for (int k = 0; k < q->f.n_src; k++) raw[k] = (double)q->src[s * q->f.n_src + k];
+    ff_globe_records_adjoint_f64(q->net64, 1, raw, rec_bar, q->raw_bar + s * q->f.n_src, q->grad, scratch);
+}
+
+static ff_status adj_case_source_reference(adj_case *q)
+{
+    ff_status st = FF_OK;
+    double *raw = NULL, *rec_bar = NULL, *scratch = NULL;
+    int64_t n = q->lists->n_slot;
+    FF_GO(FF_NEW(raw, q->f.n_src + 1));
+    FF_GO(FF_NEW(rec_bar, q->v.rec_len));
+    FF_GO(FF_NEW(scratch, ff_globe_adjoint_scratch_len_f64(q->net64)));
+    FF_GO(FF_NEW0(q->raw_bar, n * q->f.n_src + 1));
+    FF_GO(FF_NEW0(q->strength_bar, n));
+    FF_GO(FF_NEW0(q->x_bar, n * q->f.s.dim));
+    for (int64_t s = 0; s < n; s++) adj_ref_source(q, s, raw, rec_bar, scratch);
+done:
+    ff_free(raw);
+    ff_free(rec_bar);
+    ff_free(scratch);
+    return st;
+}
+
 /* Row `row` of the table with units of 7 and 1 slots, and its reference. */
 static ff_status adj_case_open(adj_case *q, int row, int n_units, int most)
 {
@@ -150,6 +244,7 @@ static ff_status adj_case_open(adj_case *q, int row, int n_units, int most)
         q->out_bar[k] = (float)adj_draw(seed, 5, (uint64_t)k);
     ff_globe_records_f32(q->net, n, q->src, q->rec);
     FF_GO(adj_case_reference(q));
+    FF_GO(adj_case_source_reference(q));
 done:
     return st;
 }
@@ -166,6 +261,9 @@ static void adj_case_close(adj_case *q)
     ff_free(q->rows);
     ff_free(q->grad);
     ff_free(q->target);
+    ff_free(q->raw_bar);
+    ff_free(q->strength_bar);
+    ff_free(q->x_bar);
     fixture_close(&q->f);
 }
 
@@ -190,41 +288,68 @@ static double adj_error(const double *a, const double *ref, int64_t n, int64_t s
     return worst / top;
 }
 
-/* Worst of all parts: matrices and biases layer by layer, records' h0, vectors, strength, positions, length. Prints them
- * where they miss tol. rows and words as in ff_adj_args. */
-static inline double adj_case_error(const adj_case *q, const double *rows, const int64_t *grad,
-                                    const int64_t *target, double tol)
+/* Errors of the parts of a result, each of its largest value. */
+typedef struct adj_errors {
+    int n;
+    const char *name[2 * FF_GLOBE_MAX_LAYERS + 20];
+    double err[2 * FF_GLOBE_MAX_LAYERS + 20];
+} adj_errors;
+
+static inline void adj_note(adj_errors *e, const char *name, double err)
+{
+    e->name[e->n] = name;
+    e->err[e->n++] = err;
+}
+
+/* Of the packed gradient, layer by layer, then of what belongs to sources. */
+static inline void adj_gradient_errors(const adj_case *q, const double *g, adj_errors *e)
+{
+    const ff_adj_view *v = &q->v;
+    for (int l = 0; l <= q->f.s.n_hidden; l++) {
+        int64_t len = v->layer[l].n_out * (int64_t)((v->layer[l].n_in + 15) / 16 * 16);
+        adj_note(e, "weights", adj_error(g + v->layer[l].at_w, q->grad + v->layer[l].at_w, 1, 0, len, 1e-30));
+        if (l == 0) continue;
+        adj_note(e, "biases",
+                 adj_error(g + v->layer[l].at_b, q->grad + v->layer[l].at_b, 1, 0, v->layer[l].n_out, 1e-30));
+    }
+    int64_t len = v->source.n_out * (int64_t)((v->source.n_in + 15) / 16 * 16), at = v->source.at_w;
+    adj_note(e, "source weights", adj_error(g + at, q->grad + at, 1, 0, len, 1e-30));
+    at = v->source.at_b;
+    adj_note(e, "first biases", adj_error(g + at, q->grad + at, 1, 0, v->source.n_out, 1e-30));
+    at = v->at_gvec;
+    len = q->f.s.n_gvector * (2 + q->f.s.dim);
+    adj_note(e, "global vectors", adj_error(g + at, q->grad + at, 1, 0, len, 1e-30));
+    at = v->at_length;
+    adj_note(e, "sum of lengths", adj_error(g + at, q->grad + at, 1, 0, 1, 1e-30));
+}
+
+static inline void adj_row_errors(const adj_case *q, const double *rows, adj_errors *e)
+{
+    static const char *const what[5] = {"h0", "vectors", "strength", "positions", "length"};
+    const int64_t part[5] = {q->v.off_m, 5 * q->v.n_vec, 1, 3, 1};
+    for (int64_t k = 0, at = 0; k < 5; at += part[k++])
+        adj_note(e, what[k],
+                 adj_error(rows + at, q->rows + at, q->lists->n_slot, ff_adj_row_len(&q->v), part[k], 1e-30));
+}
+
+/* Worst of all parts; prints those that miss tol. */
+static inline double adj_case_error(const adj_case *q, const adj_result *r, double tol)
 {
     double worst = 0, *g = ff_mem_alloc((size_t)q->v.grad_len, sizeof *g);
-    int64_t n_t = q->lists->n_target * q->f.s.dim, len = ff_adj_row_len(&q->v), at[6] = {0}, part[6];
-    double *t = ff_mem_alloc((size_t)n_t, sizeof *t), err[2 * FF_GLOBE_MAX_LAYERS + 10];
-    const char *name[2 * FF_GLOBE_MAX_LAYERS + 10];
-    int n = 0;
-    for (int64_t k = 0; k < q->v.grad_len; k++) g[k] = adj_words_value(grad + 2 * k);
-    for (int64_t k = 0; k < n_t; k++) t[k] = adj_words_value(target + 2 * k);
-    for (int l = 0; l <= q->f.s.n_hidden; l++) {
-        int64_t rows_l = q->v.layer[l].n_out, pad = (q->v.layer[l].n_in + 15) / 16 * 16;
-        name[n] = "weights";
-        err[n++] = adj_error(g + q->v.layer[l].at_w, q->grad + q->v.layer[l].at_w, 1, 0, rows_l * pad, 1e-30);
-        name[n] = "biases";
-        if (l > 0)
-            err[n++] = adj_error(g + q->v.layer[l].at_b, q->grad + q->v.layer[l].at_b, 1, 0, rows_l, 1e-30);
-    }
-    at[1] = q->v.off_m;
-    at[2] = at[1] + 5 * q->v.n_vec;
-    at[3] = at[2] + 1;
-    at[4] = at[3] + 3;
-    part[0] = q->v.off_m, part[1] = 5 * q->v.n_vec, part[2] = 1, part[3] = 3, part[4] = 1;
-    static const char *const what[5] = {"h0", "vectors", "strength", "positions", "length"};
-    for (int k = 0; k < 5; k++) {
-        name[n] = what[k];
-        err[n++] = adj_error(rows + at[k], q->rows + at[k], q->lists->n_slot, len, part[k], 1e-30);
-    }
-    name[n] = "targets";
-    err[n++] = adj_error(t, q->target, 1, 0, n_t, 1e-30);
-    for (int k = 0; k < n; k++) {
-        if (!(err[k] <= tol)) printf("    %s (%d): %.2e\n", name[k], k, err[k]);
-        if (!(err[k] <= worst)) worst = err[k];
+    int64_t n = q->lists->n_slot, n_t = q->lists->n_target * q->f.s.dim;
+    double *t = ff_mem_alloc((size_t)n_t, sizeof *t);
+    adj_errors e = {.n = 0};
+    for (int64_t k = 0; k < q->v.grad_len; k++) g[k] = adj_words_value(r->grad + 2 * k);
+    for (int64_t k = 0; k < n_t; k++) t[k] = adj_words_value(r->target + 2 * k);
+    adj_gradient_errors(q, g, &e);
+    adj_row_errors(q, r->rows, &e);
+    adj_note(&e, "targets", adj_error(t, q->target, 1, 0, n_t, 1e-30));
+    adj_note(&e, "raw features", adj_error(r->raw_bar, q->raw_bar, 1, 0, n * q->f.n_src, 1e-30));
+    adj_note(&e, "strengths", adj_error(r->strength_bar, q->strength_bar, 1, 0, n, 1e-30));
+    adj_note(&e, "sources", adj_error(r->x_bar, q->x_bar, 1, 0, n * q->f.s.dim, 1e-30));
+    for (int k = 0; k < e.n; k++) {
+        if (!(e.err[k] <= tol)) printf("    %s (%d): %.2e\n", e.name[k], k, e.err[k]);
+        if (!(e.err[k] <= worst)) worst = e.err[k];
     }
     ff_free(g);
     ff_free(t);

@@ -1,6 +1,8 @@
 /* Sizes of the pair adjoint for one network, and its weights in the order of tensor-core operands. */
 #include "ff_adj_cfg.h"
 
+#include "ff_adj_source.h"
+#include "ff_globe_layout.h"
 #include "ff_globe_net.h"
 #include "ff_round.h"
 
@@ -30,6 +32,14 @@ void ff_globe_adj_view_f32(const ff_globe_net_f32 *net, ff_adj_view *v)
         v->layer[l].at_w = (int64_t)net->at_w[l];
         v->layer[l].at_b = (int64_t)net->at_b[l];
     }
+    v->source.n_in = net->src.n_in;
+    v->source.n_out = net->src.n_out;
+    v->source.w = net->src.w;
+    v->source.b = net->src.b;
+    v->source.at_w = (int64_t)net->at_src_w;
+    v->source.at_b = (int64_t)net->at_src_b;
+    v->gvec = net->gvec;
+    v->at_gvec = (int64_t)net->at_gvec;
     v->at_length = (int64_t)net->at_length;
     v->grad_len = (int64_t)net->grad_len;
 }
@@ -37,6 +47,37 @@ void ff_globe_adj_view_f32(const ff_globe_net_f32 *net, ff_adj_view *v)
 int ff_adj_row_len(const ff_adj_view *v)
 {
     return v->off_m + 5 * v->n_vec + 5;
+}
+
+void ff_adj_source_plan(const ff_adj_view *v, ff_adj_source *c)
+{
+    memset(c, 0, sizeof *c);
+    c->dim = v->s.dim;
+    c->n_scalar = v->s.n_sscalar;
+    c->n_gvec = v->s.n_gvector;
+    c->n_vec = v->n_vec;
+    c->n_harm = v->s.n_harm;
+    c->n_raw = ff_globe_n_source(&v->s);
+    c->n_feat = v->source.n_in;
+    c->n_out = v->source.n_out;
+    c->off_m = v->off_m;
+    c->off_g = v->off_g;
+    c->off_unit = v->off_unit;
+    c->rec_len = v->rec_len;
+    c->row_len = ff_adj_row_len(v);
+    c->pitch = ff_globe_round_up(c->n_feat, FF_GLOBE_ROW_PAD);
+    c->eps2 = v->eps2;
+    for (int n = 2; n <= v->s.n_harm; n++) {
+        c->leg_a[n] = v->leg_a[n];
+        c->leg_b[n] = v->leg_b[n];
+    }
+    for (int k = 0; k < c->n_gvec; k++)
+        c->gvec_scale[k] = (float)ff_globe_gvec_scale((double)v->gvec[k * (2 + c->dim)]);
+    c->at_w = v->source.at_w;
+    c->at_b = v->source.at_b;
+    c->at_gvec = v->at_gvec;
+    c->at_length = v->at_length;
+    c->grad_len = v->grad_len;
 }
 
 static int most(int a, int b)

@@ -8,7 +8,7 @@ enum { G = FF_ADJ_GROUP };
 
 struct ff_adj_builder {
     ff_adj_lists *l;
-    int64_t cap_x_s, cap_x_t, cap_off, cap_slot, cap_target, cap_block; /* elements */
+    int64_t cap_x_s, cap_x_t, cap_off, cap_slot, cap_target, cap_block, cap_unit; /* elements */
     int64_t cap_at;
     int64_t *at; /* groups of a unit's slots */
 };
@@ -24,6 +24,7 @@ void ff_adj_lists_destroy(ff_adj_lists **lp)
     ff_free(l->target);
     ff_free(l->block_off);
     ff_free(l->block_part);
+    ff_free(l->unit_off);
     FF_FREE(*lp);
 }
 
@@ -45,7 +46,8 @@ ff_status ff_adj_builder_create(ff_adj_builder **out)
     FF_GO(FF_NEW0(b->l, 1));
     FF_GO(ff_mem_reserve(&b->l->group_off, &b->cap_off, 1, sizeof *b->l->group_off));
     FF_GO(ff_mem_reserve(&b->l->block_off, &b->cap_block, 1, sizeof *b->l->block_off));
-    b->l->group_off[0] = b->l->block_off[0] = 0;
+    FF_GO(ff_mem_reserve(&b->l->unit_off, &b->cap_unit, 1, sizeof *b->l->unit_off));
+    b->l->group_off[0] = b->l->block_off[0] = b->l->unit_off[0] = 0;
     b->l->n_part = 1;
     *out = b;
     b = NULL;
@@ -82,6 +84,7 @@ ff_status ff_adj_builder_pairs(ff_adj_builder *b, int64_t n_slots, int64_t n, co
     int64_t base = l->n_slot - n_slots, first = l->n_group, end = first;
     int32_t last;
     FF_TRY(ff_to_i32(l->n_slot, "sources of the adjoint", &last));
+    FF_TRY(ff_mem_reserve(&l->unit_off, &b->cap_unit, l->n_unit + 2, sizeof *l->unit_off));
     FF_TRY(ff_mem_reserve(&b->at, &b->cap_at, n_slots + 1, sizeof *b->at));
     memset(b->at, 0, (size_t)n_slots * sizeof *b->at);
     for (int64_t k = 0; k < n; k++) b->at[slot[k]]++;
@@ -100,6 +103,7 @@ ff_status ff_adj_builder_pairs(ff_adj_builder *b, int64_t n_slots, int64_t n, co
     for (int64_t k = 0; k < n; k++) l->target[b->at[slot[k]]++] = target[k];
     for (int64_t g = first; g < end; g += FF_ADJ_BLOCK)
         l->block_off[++l->n_block] = g + FF_ADJ_BLOCK < end ? g + FF_ADJ_BLOCK : end;
+    l->unit_off[++l->n_unit] = l->n_slot;
     l->n_group = end;
     l->pairs += n;
     return FF_OK;
@@ -117,16 +121,17 @@ ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out)
 /* ---- several units or samples ---- */
 
 typedef struct place {
-    int64_t slot, target, group, block;
+    int64_t slot, target, group, block, unit;
 } place;
 
 /* Where each part begins; place n is behind the last one. */
 static void places(int64_t n_fixed, const ff_adj_lists *const *part, int64_t n, place *at)
 {
-    at[0] = (place){0, n_fixed, 0, 0};
+    at[0] = (place){0, n_fixed, 0, 0, 0};
     for (int64_t k = 0; k < n; k++)
         at[k + 1] = (place){at[k].slot + part[k]->n_slot, at[k].target + part[k]->n_target,
-                            at[k].group + part[k]->n_group, at[k].block + part[k]->n_block};
+                            at[k].group + part[k]->n_group, at[k].block + part[k]->n_block,
+                            at[k].unit + part[k]->n_unit};
 }
 
 static void put_part(const ff_adj_lists *l, const ff_adj_lists *p, const place *at, int64_t n_fixed)
@@ -138,6 +143,7 @@ static void put_part(const ff_adj_lists *l, const ff_adj_lists *p, const place *
     for (int64_t g = 0; g < p->n_group; g++) l->group_slot[at->group + g] = p->group_slot[g] + slot;
     for (int64_t k = 0; k < G * p->n_group; k++)
         l->target[G * at->group + k] = p->target[k] < fixed ? p->target[k] : p->target[k] + own;
+    for (int64_t k = 1; k <= p->n_unit; k++) l->unit_off[at->unit + k] = at->slot + p->unit_off[k];
     for (int64_t k = 1; k <= p->n_block; k++) l->block_off[at->block + k] = at->group + p->block_off[k];
 }
 
@@ -162,7 +168,9 @@ ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj
     FF_GO(FF_NEW(l->target, G * at[n].group + 1));
     FF_GO(FF_NEW0(l->block_off, at[n].block + 1));
     FF_GO(FF_NEW0(l->block_part, at[n].block + 1));
+    FF_GO(FF_NEW0(l->unit_off, at[n].unit + 1));
     l->n_part = 1;
+    l->n_unit = at[n].unit;
     l->n_slot = at[n].slot;
     l->n_target = at[n].target;
     l->n_group = at[n].group;

@@ -82,18 +82,21 @@ ADJ_FN void adj_zero_columns(const ff_adj_cfg *c, int prec, uint32_t *buf, int f
 
 /* ---- exact sums (ff_sums.h) ---- */
 
-/* Adds v to one entry's words; any order gives the same bits. The low word carries by itself when it grows large. */
-ADJ_FN void adj_exact_add(int64_t *words, float v, int *bad)
+/* The words of a term; false: out of range. */
+ADJ_FN bool adj_exact_words(double x, int64_t *hi, int64_t *lo)
+{
+    if (!(fabs(x) < 0x1p27)) return false;
+    double high = rint(x * 0x1p24);
+    *hi = (int64_t)high;
+    *lo = (int64_t)rint((x - high * 0x1p-24) * 0x1p72);
+    return true;
+}
+
+/* Adds words to an entry's; any order gives the same bits. The low word carries by itself when it grows large. */
+ADJ_FN void adj_words_add(int64_t *words, int64_t hi, int64_t lo, int *bad)
 {
     const int64_t term_carry = (int64_t)1 << 60, sum_limit = (int64_t)1 << 61;
-    double x = (double)v;
-    if (!(fabs(x) < 0x1p27)) {
-        *bad = 1;
-        return;
-    }
-    double high = rint(x * 0x1p24);
-    int64_t hi = (int64_t)high, lo = (int64_t)rint((x - high * 0x1p-24) * 0x1p72), sum;
-    sum = adj_add(words + 1, lo);
+    int64_t sum = adj_add(words + 1, lo);
     if (sum > term_carry || sum < -term_carry) {
         int64_t carry = sum >> 48, back = carry * ((int64_t)1 << 48);
         (void)adj_add(words + 1, -back);
@@ -101,6 +104,15 @@ ADJ_FN void adj_exact_add(int64_t *words, float v, int *bad)
     }
     sum = adj_add(words, hi);
     if (sum > sum_limit || sum < -sum_limit) *bad = 1;
+}
+
+ADJ_FN void adj_exact_add(int64_t *words, float v, int *bad)
+{
+    int64_t hi, lo;
+    if (adj_exact_words((double)v, &hi, &lo))
+        adj_words_add(words, hi, lo, bad);
+    else
+        *bad = 1;
 }
 
 /* ---- products ---- */

@@ -1,8 +1,9 @@
 /* Adjoint of pair sums on a backend: what the model room gives (networks as the CPU packs them, lists of pairs sorted
  * by source) and the table of a backend. Arithmetic of a tile, shared by host and device: ff_adj_tile.h.
  *
- * Everything is in the scale and order of ff_globe_net.h, so that a backend's sums go where ff_globe_tile_adjoint_f32
- * would have added: records in, cotangents of records and the packed gradient out. */
+ * Everything is in the scale and order of ff_globe_net.h: raw features of the sources in, as ff_globe_records_f32 takes
+ * them, their cotangents and the packed gradient out, as ff_globe_tile_adjoint_f32 and ff_globe_records_adjoint_f32 would
+ * leave them. */
 #ifndef FF_PAIR_ADJOINT_H
 #define FF_PAIR_ADJOINT_H
 
@@ -25,7 +26,14 @@ typedef struct ff_adj_view {
         const float *w, *b;
         int64_t at_w, at_b; /* places in the packed gradient: [n_out][n_in rounded up to 16], [n_out] */
     } layer[FF_GLOBE_MAX_LAYERS + 1];
-    int64_t at_length, grad_len;
+    /* Source-only features -> first hidden layer: as a layer, its matrix's rows padded alike. */
+    struct {
+        int n_in, n_out;
+        const float *w, *b;
+        int64_t at_w, at_b;
+    } source;
+    const float *gvec; /* [n_gvector][2 + dim]: m, g, unit of the global vectors */
+    int64_t at_gvec, at_length, grad_len;
 } ff_adj_view;
 
 /* Borrows from net.                                                                                        Local */
@@ -34,13 +42,14 @@ void ff_globe_adj_view_f32(const ff_globe_net_f32 *net, ff_adj_view *v);
 /* Pairs of one source boundary with its targets, host memory. A slot is a source (point or node) of this rank, a target
  * a row of positions and cotangents (a point, a node's centroid, some points of a leaf). */
 typedef struct ff_adj_lists {
-    int64_t n_slot, n_target, n_group, n_block, pairs, n_part;
+    int64_t n_slot, n_target, n_group, n_block, pairs, n_part, n_unit;
     double *x_s, *x_t;   /* [n_slot][4], [n_target][4]: x, y, z (0 in 2D), 0 */
     int64_t *group_off;  /* [n_slot + 1] groups of a slot, slots in order */
     int32_t *group_slot; /* [n_group] */
     int32_t *target;     /* [n_group][FF_ADJ_GROUP]; -1: padding */
     int64_t *block_off;  /* [n_block + 1] groups of a block: slots of one unit only */
     int32_t *block_part; /* [n_block] 0 .. n_part - 1: whose weight gradient a block adds to */
+    int64_t *unit_off;   /* [n_unit + 1] slots of a unit */
 } ff_adj_lists;
 
 /* Lists of a growing number of units. add: the pairs of one unit's n slots, in the order of their sums: pair k is
@@ -63,17 +72,22 @@ void ff_adj_lists_destroy(ff_adj_lists **l);
 ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj_lists *const *part,
                             int64_t n, ff_adj_lists **out);
 
-/* Cotangents of one network's sums. A sum row of a slot: [h0: off_m | (m, g, unit x, y, z) n_vec | strength | x_t - x_s
- * (3) | length], ff_adj_row_len() doubles. */
+/* Sums of one network over a slot's pairs: [h0: off_m | (m, g, unit x, y, z) n_vec | strength | x_t - x_s (3) | length],
+ * ff_adj_row_len() doubles. */
 int ff_adj_row_len(const ff_adj_view *v);
 
+/* What n_net networks of one shape, with the same sources, take and leave. Weights and all that is summed over sources
+ * are rounded once a list block or unit to the words of ff_sums.h. */
 typedef struct ff_adj_args {
-    const float *rec, *strength; /* [n_slot][rec_len], [n_slot] */
-    const float *out_bar;        /* [n_target][n_comp] */
-    double *rows;                /* [n_slot][ff_adj_row_len()], overwritten */
-    /* Packed gradients as words of ff_sums.h, [n_part][grad_len][2], overwritten; what the pairs do not touch is zero. */
-    int64_t *grad;
-    int64_t *target; /* [n_target][dim][2] words: cotangents of x_t added; NULL: not wanted */
+    int n_net;
+    const float *raw;      /* [n_slot][ff_globe_n_source()] */
+    const float *strength; /* [n_net][n_slot] */
+    const float *out_bar;  /* [n_target][n_comp] */
+    /* Overwritten: sums over the networks [n_slot][n_source]; [n_net][n_slot]; sums [n_slot][dim], NULL: not wanted */
+    double *raw_bar, *strength_bar, *x_bar;
+    int64_t *grad;   /* [n_net][n_part][grad_len][2] words, overwritten: packed gradients */
+    int64_t *target; /* [n_target][dim][2] words, overwritten: cotangents of x_t; NULL: not wanted */
+    double *rows;    /* [n_net][n_slot][ff_adj_row_len()], overwritten: what tests look at; else NULL */
     bool bad;        /* out: a term was not finite or out of range */
 } ff_adj_args;
 
@@ -87,7 +101,7 @@ typedef struct ff_pair_adjoint_ops {
     /* FF_E_UNSUPPORTED names the size that does not fit. */
     ff_status (*net_create)(void *impl, const ff_adj_view *v, ff_adj_net **out); /* copies */
     void (*net_destroy)(void *impl, ff_adj_net **net);
-    ff_status (*run)(void *impl, const ff_adj_job *job, const ff_adj_net *net, ff_adj_args *a);
+    ff_status (*run)(void *impl, const ff_adj_job *job, ff_adj_net *const *net, ff_adj_args *a);
 } ff_pair_adjoint_ops;
 
 #endif

@@ -4,11 +4,11 @@
 #define FF_PAIR_BACKEND_H
 
 #include "ff_globe.h"
-#include "ff_pair_adjoint.h"
 #include "ff_pair_lists.h"
 #include "ff_resident.h" /* ff_pair_net: a packed network of the backend */
 
-typedef struct ff_pair_job ff_pair_job; /* pair lists where the backend wants them */
+typedef struct ff_pair_job ff_pair_job;                 /* pair lists where the backend wants them */
+typedef struct ff_pair_adjoint_ops ff_pair_adjoint_ops; /* ff_pair_adjoint.h */
 
 typedef struct ff_pair_backend {
     const char *name;

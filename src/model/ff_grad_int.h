@@ -5,6 +5,7 @@
 
 #include "ff_eval_int.h"
 #include "ff_grad.h"
+#include "ff_pair_adjoint.h"
 #include "ff_sums.h"
 
 /* A unit is what one thread works on at once and what weight gradients are rounded after: a block of sources with all

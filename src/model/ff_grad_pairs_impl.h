@@ -1,5 +1,5 @@
-/* A layer's pair adjoints on a backend: records and cotangents of targets out, sums of sources back; what is done a
- * source stays on the CPU (unit_records, unit_close). Part of ff_grad_impl.h, float32 instance. */
+/* A layer's pair adjoints on a backend: raw features of sources and cotangents of targets out, cotangents of the features
+ * and weight gradients back. Part of ff_grad_impl.h, float32 instance. */
 
 /* ---- lists, once a geometry ---- */
 
@@ -152,37 +152,43 @@ done:
 
 /* ---- a source in a layer ---- */
 
-/* What goes to the backend and comes back; [n_len] of each but out_bar and target. */
+/* What goes to the backend and comes back. */
 typedef struct pair_run {
     grad_pairs *p;
-    ff_adj_view v;
-    float *rec, *strength, *out_bar; /* [n_len][n_slot][rec_len], [n_len][n_slot], [n_target][n_comp] */
-    double *rows;                    /* [n_len][n_slot][row_len] */
-    int64_t *grad, *target;          /* [grad_len][2]; [n_target][dim][2] or NULL */
-    int row_len;
+    float *raw, *strength, *out_bar;        /* [n_slot][n_raw], [n_len][n_slot], [n_target][n_comp] */
+    double *raw_bar, *strength_bar, *x_bar; /* [n_slot][n_raw], [n_len][n_slot], [n_slot][dim] or NULL */
+    int64_t *grad, *target;                 /* [n_len][grad_len][2]; [n_target][dim][2] or NULL */
+    ff_adj_net **net;                       /* [n_len] */
 } pair_run;
 
 static ff_status pair_run_alloc(const back *l, int j, pair_run *r)
 {
     const back_source *s = &l->src[j];
-    int64_t n_len = l->e->n_len, n = r->p->n_slot, n_t = r->p->n_target;
-    ff_globe_adj_view_f32(s->net[0], &r->v);
-    r->row_len = ff_adj_row_len(&r->v);
-    FF_TRY(FF_NEW(r->rec, n_len * n * (int64_t)s->rec_len + 1));
-    FF_TRY(FF_NEW(r->strength, n_len * n + 1));
-    FF_TRY(FF_NEW0(r->out_bar, n_t * l->n_comp + 1));
-    FF_TRY(FF_NEW(r->rows, n_len * n * r->row_len + 1));
-    FF_TRY(FF_NEW(r->grad, 2 * (int64_t)s->grad_len));
+    int64_t n_len = l->e->n_len, n = r->p->n_slot, n_t = r->p->n_target, dim = l->e->dim;
     bool wanted = l->final ? ff_grad_moves(l->g) : ff_grad_faces(l->g);
-    return wanted ? FF_NEW0(r->target, 2 * n_t * l->e->dim + 1) : FF_OK;
+    FF_TRY(FF_NEW(r->raw, n * s->n_raw + 1));
+    FF_TRY(FF_NEW(r->strength, n_len * n + 1));
+    FF_TRY(FF_NEW(r->out_bar, n_t * l->n_comp + 1));
+    FF_TRY(FF_NEW(r->raw_bar, n * s->n_raw + 1));
+    FF_TRY(FF_NEW(r->strength_bar, n_len * n + 1));
+    FF_TRY(FF_NEW(r->grad, 2 * n_len * (int64_t)s->grad_len));
+    FF_TRY(FF_NEW0(r->net, n_len));
+    if (ff_grad_faces(l->g)) FF_TRY(FF_NEW(r->x_bar, n * dim + 1));
+    return wanted ? FF_NEW(r->target, 2 * n_t * dim + 1) : FF_OK;
 }
 
-static void pair_run_free(pair_run *r)
+static void pair_run_free(const back *l, pair_run *r)
 {
-    ff_free(r->rec);
+    const ff_pair_backend *b = l->e->opts.adjoint;
+    for (int k = 0; k < l->e->n_len && r->net != NULL; k++)
+        if (r->net[k] != NULL) b->adjoint->net_destroy(b->impl, &r->net[k]);
+    ff_free(r->net);
+    ff_free(r->raw);
     ff_free(r->strength);
     ff_free(r->out_bar);
-    ff_free(r->rows);
+    ff_free(r->raw_bar);
+    ff_free(r->strength_bar);
+    ff_free(r->x_bar);
     ff_free(r->grad);
     ff_free(r->target);
 }
@@ -202,98 +208,71 @@ static void fill_targets(const back *l, const pair_run *r)
     }
 }
 
-/* Records and strengths of unit k, in whose place w stands. */
-static void fill_unit(worker *w, const pair_run *r, int64_t k)
+/* Raw features and strengths of unit k, in whose place w stands. */
+static void fill_unit(const worker *w, const pair_run *r, int64_t k)
 {
-    int64_t slot = r->p->unit_slot[k];
-    size_t len = w->s->rec_len, n = (size_t)w->n_slots;
-    for (int b = 0; b < w->l->e->n_len; b++) {
-        int64_t at = b * r->p->n_slot + slot;
-        memcpy(r->rec + at * (int64_t)len, rec_at(w, b, 0), n * len * sizeof(real));
-        memcpy(r->strength + at, w->strength + b * w->l->max_slots, n * sizeof(real));
+    const ff_eval *e = w->l->e;
+    int n_raw = w->s->n_raw;
+    for (int s = 0; s < w->n_slots; s++) {
+        int64_t slot = r->p->unit_slot[k] + s;
+        const real *dyn;
+        const double *stat, *x;
+        slot_rows(w, s, &dyn, &stat, &x);
+        raw_of(w->s, dyn, stat, r->raw + slot * n_raw);
+        for (int b = 0; b < e->n_len; b++)
+            r->strength[b * r->p->n_slot + slot] =
+                dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)];
     }
 }
 
-/* Sums of unit k's sources, as its tiles would have left them. */
-static void take_unit(worker *w, const pair_run *r, int64_t k)
+static void take_unit(const worker *w, const pair_run *r, int64_t k)
 {
-    int n_len = w->l->e->n_len, dim = w->l->e->dim;
-    for (int b = 0; b < n_len; b++) {
-        double length = 0;
-        for (int s = 0; s < w->n_slots; s++) {
-            const double *row = r->rows + (b * r->p->n_slot + r->p->unit_slot[k] + s) * r->row_len;
-            double *bar = rec_bar_at(w, b, s);
-            for (int c = 0; c < r->v.off_m; c++) bar[c] = row[c];
-            row += r->v.off_m;
-            for (int v = 0; v < r->v.n_vec; v++, row += 5) {
-                bar[r->v.off_m + v] = row[0];
-                bar[r->v.off_g + v] = row[1];
-                for (int d = 0; d < dim; d++) bar[r->v.off_unit + v * dim + d] = row[2 + d];
-            }
-            w->strength_bar[s * n_len + b] = row[0];
-            for (int d = 0; d < dim; d++) w->x_bar[s * dim + d] -= row[1 + d];
-            length += row[4];
-        }
-        w->grad[(size_t)b * w->l->grad_len + (size_t)r->v.at_length] = (real)length;
-    }
+    int64_t slot = r->p->unit_slot[k], n = r->p->n_slot;
+    for (int s = 0; s < w->n_slots; s++, slot++)
+        slot_close(w, s, r->raw_bar + slot * w->s->n_raw, r->strength_bar + slot, n,
+                   r->x_bar != NULL ? r->x_bar + slot * w->l->e->dim : NULL);
 }
 
 /* All units of source j in parallel: before the backend runs (take false), and after. */
-static ff_status each_unit(const back *l, int j, const pair_run *r, bool take)
+static void each_unit(const back *l, int j, const pair_run *r, bool take)
 {
-    ff_status st = FF_OK;
     const grad_set *s = &l->g->set[j];
-#pragma omp parallel
-    {
-        worker w;
-        ff_status mine = worker_alloc(&w, l);
-#pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t k = 0; k < s->n_units; k++) {
-            if (mine != FF_OK) continue;
-            w.j = j;
-            w.s = &l->src[j];
-            w.unit = &s->unit[k];
-            w.grad_from = (size_t)r->v.layer[r->v.s.n_hidden].at_b; /* what comes before is the pairs' */
-            unit_open(&w);
-            if (take) {
-                take_unit(&w, r, k);
-                unit_records(&w);
-                unit_close(&w);
-            } else {
-                make_records(&w);
-                fill_unit(&w, r, k);
-            }
-        }
-        worker_free(&w);
-        if (mine != FF_OK) {
-#pragma omp atomic write
-            st = mine;
-        }
+#pragma omp parallel for schedule(static, 16)
+    for (int64_t k = 0; k < s->n_units; k++) {
+        worker w = {.l = l, .s = &l->src[j], .j = j, .unit = &s->unit[k]};
+        unit_range(&w);
+        if (take)
+            take_unit(&w, r, k);
+        else
+            fill_unit(&w, r, k);
     }
-    return st;
 }
 
-static ff_status run_branch(const back *l, int j, int b, const pair_run *r)
+static ff_status run_nets(const back *l, int j, const pair_run *r)
 {
     const back_source *s = &l->src[j];
     const ff_pair_backend *backend = l->e->opts.adjoint;
-    int64_t n = r->p->n_slot;
-    ff_adj_net *net = NULL;
-    ff_adj_view v;
-    ff_adj_args a = {.rec = r->rec + b * n * (int64_t)s->rec_len,
-                     .strength = r->strength + b * n,
+    ff_adj_args a = {.n_net = l->e->n_len,
+                     .raw = r->raw,
+                     .strength = r->strength,
                      .out_bar = r->out_bar,
-                     .rows = r->rows + b * n * r->row_len,
+                     .raw_bar = r->raw_bar,
+                     .strength_bar = r->strength_bar,
+                     .x_bar = r->x_bar,
                      .grad = r->grad,
                      .target = r->target};
-    ff_globe_adj_view_f32(s->net[b], &v);
-    FF_TRY(backend->adjoint->net_create(backend->impl, &v, &net));
-    ff_status st = backend->adjoint->run(backend->impl, r->p->job, net, &a);
-    backend->adjoint->net_destroy(backend->impl, &net);
-    if (st != FF_OK) return st;
+    for (int b = 0; b < l->e->n_len; b++) {
+        ff_adj_view v;
+        ff_globe_adj_view_f32(s->net[b], &v);
+        FF_TRY(backend->adjoint->net_create(backend->impl, &v, &r->net[b]));
+    }
+    FF_TRY(backend->adjoint->run(backend->impl, r->p->job, r->net, &a));
+    for (int b = 0; b < l->e->n_len; b++) {
+        const int64_t *words = a.grad + 2 * b * (int64_t)s->grad_len;
 #pragma omp parallel for schedule(static)
-    for (int64_t k = 0; k < v.grad_len; k++) ff_sums_put_words(s->sums[b], k, a.grad + 2 * k);
-    if (a.bad) ff_sums_set_bad(s->sums[b]);
+        for (int64_t k = 0; k < (int64_t)s->grad_len; k++) ff_sums_put_words(s->sums[b], k, words + 2 * k);
+        if (a.bad) ff_sums_set_bad(s->sums[b]);
+    }
     return FF_OK;
 }
 
@@ -332,15 +311,15 @@ static ff_status run_source(back *l, int j)
     g->stats.t_lists_s += ff_now_s() - t0;
     FF_GO(pair_run_alloc(l, j, &r));
     fill_targets(l, &r);
-    FF_GO(each_unit(l, j, &r, false));
+    each_unit(l, j, &r, false);
     t0 = ff_now_s();
-    for (int b = 0; b < l->e->n_len; b++) FF_GO(run_branch(l, j, b, &r));
+    FF_GO(run_nets(l, j, &r));
     g->stats.t_pairs_s += ff_now_s() - t0;
     take_targets(l, j, &r);
-    FF_GO(each_unit(l, j, &r, true));
+    each_unit(l, j, &r, true);
     l->pairs += r.p->pairs * l->e->n_len;
 done:
-    pair_run_free(&r);
+    pair_run_free(l, &r);
     return st;
 }
 

@@ -20,9 +20,8 @@ typedef struct worker {
     real *raw, *rec, *strength; /* [slots][n_raw], [n_len][slots][rec_len], [n_len][slots] */
     const double **x;           /* [slots] positions */
     double *rec_bar, *raw_bar, *strength_bar,
-        *x_bar;       /* [n_len][slots][rec_len], [slots][n_raw], [slots][n_len], [dim] */
-    real *grad;       /* [n_len][grad_len] */
-    size_t grad_from; /* nothing but zeros before it */
+        *x_bar; /* [n_len][slots][rec_len], [slots][n_raw], [slots][n_len], [dim] */
+    real *grad; /* [n_len][grad_len] */
     /* the tile */
     int n;
     real dx[TILE * 3], *out_bar; /* [TILE][n_comp] */
@@ -246,6 +245,14 @@ static void slot_rows(const worker *w, int slot, const real **dyn, const double 
     }
 }
 
+static void raw_of(const back_source *s, const real *dyn, const double *stat, real *raw)
+{
+    for (int a = 0, lat, st; a < s->n_raw; a++) {
+        raw_order(s, a, &lat, &st);
+        raw[a] = lat >= 0 ? dyn[lat] : (real)stat[st];
+    }
+}
+
 static void unit_range(worker *w)
 {
     const back *l = w->l;
@@ -269,10 +276,7 @@ static void unit_open(worker *w)
         const real *dyn;
         const double *stat;
         slot_rows(w, k, &dyn, &stat, &w->x[k]);
-        for (int a = 0, lat, st; a < w->s->n_raw; a++) {
-            raw_order(w->s, a, &lat, &st);
-            w->raw[k * w->s->n_raw + a] = lat >= 0 ? dyn[lat] : (real)stat[st];
-        }
+        raw_of(w->s, dyn, stat, w->raw + k * w->s->n_raw);
         for (int b = 0; b < e->n_len; b++)
             w->strength[b * l->max_slots + k] = dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)];
     }
@@ -305,37 +309,41 @@ static void unit_records(worker *w)
             for (int k = 0; k < n * s->n_raw; k++)
                 w->raw_bar[k0 * s->n_raw + k] += (double)w->tile_src_bar[k];
         }
-        size_t n = s->grad_len - w->grad_from;
-        FF_T(ff_sums_add)(s->sums[b], (int64_t)w->grad_from, (int64_t)n, grad + w->grad_from);
-        memset(grad + w->grad_from, 0, n * sizeof *grad);
+        FF_T(ff_sums_add)(s->sums[b], 0, (int64_t)s->grad_len, grad);
+        memset(grad, 0, s->grad_len * sizeof *grad);
     }
 }
 
-/* Each source belongs to one unit: its rows are this thread's. */
-static void unit_close(worker *w)
+/* Cotangents of slot k to where its rows stand; those of its strengths are step apart. Each source belongs to one unit: its
+ * rows are this thread's. */
+static void slot_close(const worker *w, int k, const double *raw_bar, const double *strength_bar,
+                       int64_t step, const double *x_bar)
 {
     const back *l = w->l;
     const ff_eval *e = l->e;
-    const eval_set *set = &e->set[w->j];
     const grad_set *g = &l->g->set[w->j];
-    int dim = e->dim, n_stat = set->n_stat;
-    for (int k = 0; k < w->n_slots; k++) {
-        bool point = k < w->n_points;
-        int64_t row = point ? w->first + k - e->let[w->j]->own_first : w->node_begin + k - w->n_points;
-        double *dyn = (point ? w->s->point_bar : w->s->node_bar) + row * e->n_dyn;
-        double *stat = point ? g->stat_bar : g->stat_node_bar, *x = point ? g->x_bar : g->x_node_bar;
-        for (int a = 0, lat, st; a < w->s->n_raw; a++) {
-            raw_order(w->s, a, &lat, &st);
-            if (lat >= 0)
-                dyn[lat] = l->unscale * w->raw_bar[k * w->s->n_raw + a];
-            else if (stat != NULL)
-                stat[row * n_stat + st] += l->unscale * w->raw_bar[k * w->s->n_raw + a];
-        }
-        for (int b = 0; b < e->n_len; b++)
-            dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)] =
-                l->unscale * w->strength_bar[k * e->n_len + b];
-        for (int d = 0; d < dim && x != NULL; d++) x[row * dim + d] += l->unscale * w->x_bar[k * dim + d];
+    int dim = e->dim, n_stat = e->set[w->j].n_stat;
+    bool point = k < w->n_points;
+    int64_t row = point ? w->first + k - e->let[w->j]->own_first : w->node_begin + k - w->n_points;
+    double *dyn = (point ? w->s->point_bar : w->s->node_bar) + row * e->n_dyn;
+    double *stat = point ? g->stat_bar : g->stat_node_bar, *x = point ? g->x_bar : g->x_node_bar;
+    for (int a = 0, lat, st; a < w->s->n_raw; a++) {
+        raw_order(w->s, a, &lat, &st);
+        if (lat >= 0)
+            dyn[lat] = l->unscale * raw_bar[a];
+        else if (stat != NULL)
+            stat[row * n_stat + st] += l->unscale * raw_bar[a];
     }
+    for (int b = 0; b < e->n_len; b++)
+        dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)] = l->unscale * strength_bar[b * step];
+    for (int d = 0; d < dim && x != NULL; d++) x[row * dim + d] += l->unscale * x_bar[d];
+}
+
+static void unit_close(const worker *w)
+{
+    for (int k = 0; k < w->n_slots; k++)
+        slot_close(w, k, w->raw_bar + k * w->s->n_raw, w->strength_bar + k * w->l->e->n_len, 1,
+                   w->x_bar + k * w->l->e->dim);
 }
 
 /* All pairs of the unit, target cloud after target cloud. */

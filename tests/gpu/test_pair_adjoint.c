@@ -16,49 +16,19 @@
 static const double tolerance[3] = {1e-5, 3e-2, 1.5e-1};
 static const char *const mode[3] = {"f32", "tf32", "bf16"};
 
-typedef struct result {
-    double *rows;
-    int64_t *grad, *target;
-    bool bad;
-} result;
-
-static void result_close(result *r)
+static bool same_bytes(const void *a, const void *b, int64_t n)
 {
-    FF_FREE(r->rows);
-    FF_FREE(r->grad);
-    FF_FREE(r->target);
+    return memcmp(a, b, (size_t)n * sizeof(int64_t)) == 0;
 }
 
-static ff_status run(const ff_pair_backend *b, const adj_case *q, const ff_adj_lists *l, result *r)
+static bool same(const adj_case *q, const adj_result *a, const adj_result *b)
 {
-    ff_status st = FF_OK;
-    ff_adj_job *job = NULL;
-    ff_adj_net *net = NULL;
-    ff_adj_args a = {.rec = q->rec, .strength = q->strength, .out_bar = q->out_bar};
-    memset(r, 0, sizeof *r);
-    FF_GO(FF_NEW(r->rows, l->n_slot * ff_adj_row_len(&q->v)));
-    FF_GO(FF_NEW(r->grad, 2 * q->v.grad_len));
-    FF_GO(FF_NEW0(r->target, 2 * l->n_target * q->f.s.dim));
-    a.rows = r->rows;
-    a.grad = r->grad;
-    a.target = r->target;
-    FF_GO(b->adjoint->job_create(b->impl, l, &job));
-    FF_GO(b->adjoint->net_create(b->impl, &q->v, &net));
-    FF_GO(b->adjoint->run(b->impl, job, net, &a));
-    r->bad = a.bad;
-done:
-    if (job != NULL) b->adjoint->job_destroy(b->impl, &job);
-    if (net != NULL) b->adjoint->net_destroy(b->impl, &net);
-    return st;
-}
-
-static bool same(const adj_case *q, const result *a, const result *b)
-{
-    size_t rows = (size_t)(q->lists->n_slot * ff_adj_row_len(&q->v));
-    return memcmp(a->rows, b->rows, rows * sizeof *a->rows) == 0 &&
-           memcmp(a->grad, b->grad, (size_t)(2 * q->v.grad_len) * sizeof *a->grad) == 0 &&
-           memcmp(a->target, b->target, (size_t)(2 * q->lists->n_target * q->f.s.dim) * sizeof *a->target) ==
-               0;
+    int64_t n = q->lists->n_slot, dim = q->f.s.dim;
+    return same_bytes(a->rows, b->rows, n * ff_adj_row_len(&q->v)) &&
+           same_bytes(a->raw_bar, b->raw_bar, n * q->f.n_src) &&
+           same_bytes(a->strength_bar, b->strength_bar, n) && same_bytes(a->x_bar, b->x_bar, n * dim) &&
+           same_bytes(a->grad, b->grad, 2 * q->v.grad_len) &&
+           same_bytes(a->target, b->target, 2 * q->lists->n_target * dim);
 }
 
 /* The integer that an entry's words stand for. */
@@ -68,33 +38,34 @@ static __int128 sum_of(const int64_t *w)
 }
 
 /* Two samples in one launch: the second's rows are those it has alone, and exact sums are twice the single ones. */
-static ff_status joined_same(const ff_pair_backend *b, const adj_case *q, const result *alone, bool *ok)
+static ff_status joined_same(const ff_pair_backend *b, const adj_case *q, const adj_result *alone, bool *ok)
 {
     ff_status st = FF_OK;
     adj_case two = *q;
-    result r = {0};
+    adj_result r = {0};
     const ff_adj_lists *part[2] = {q->lists, q->lists};
     int64_t n = q->lists->n_slot, n_t = q->lists->n_target * q->v.n_comp, len = n * ff_adj_row_len(&q->v);
     two.lists = NULL;
-    two.rec = two.strength = two.out_bar = NULL;
+    two.src = two.strength = two.out_bar = NULL;
     FF_GO(ff_adj_lists_join(0, NULL, part, 2, &two.lists));
-    FF_GO(FF_NEW(two.rec, 2 * n * q->v.rec_len));
+    FF_GO(FF_NEW(two.src, 2 * n * q->f.n_src + 1));
     FF_GO(FF_NEW(two.strength, 2 * n));
     FF_GO(FF_NEW(two.out_bar, 2 * n_t));
     for (int k = 0; k < 2; k++) {
-        memcpy(two.rec + k * n * q->v.rec_len, q->rec, (size_t)(n * q->v.rec_len) * sizeof *q->rec);
+        memcpy(two.src + k * n * q->f.n_src, q->src, (size_t)(n * q->f.n_src) * sizeof *q->src);
         memcpy(two.strength + k * n, q->strength, (size_t)n * sizeof *q->strength);
         memcpy(two.out_bar + k * n_t, q->out_bar, (size_t)n_t * sizeof *q->out_bar);
     }
-    FF_GO(run(b, &two, two.lists, &r));
-    *ok = memcmp(r.rows, alone->rows, (size_t)len * sizeof *r.rows) == 0 &&
-          memcmp(r.rows + len, alone->rows, (size_t)len * sizeof *r.rows) == 0;
+    FF_GO(adj_case_run(b, &two, two.lists, &r));
+    *ok = same_bytes(r.rows, alone->rows, len) && same_bytes(r.rows + len, alone->rows, len) &&
+          same_bytes(r.raw_bar, alone->raw_bar, n * q->f.n_src) &&
+          same_bytes(r.raw_bar + n * q->f.n_src, alone->raw_bar, n * q->f.n_src);
     for (int64_t k = 0; k < q->v.grad_len; k++)
         *ok = *ok && sum_of(r.grad + 2 * k) == 2 * sum_of(alone->grad + 2 * k);
 done:
-    result_close(&r);
+    adj_result_close(&r);
     ff_adj_lists_destroy(&two.lists);
-    ff_free(two.rec);
+    ff_free(two.src);
     ff_free(two.strength);
     ff_free(two.out_bar);
     return st;
@@ -104,25 +75,25 @@ static int run_case(int row, int prec, int units, int most)
 {
     ff_pair_backend *b = NULL;
     adj_case q;
-    result a = {0}, again = {0};
+    adj_result a = {0}, again = {0};
     bool equal = false, joined = false;
     double err = HUGE_VAL;
     ff_status st = adj_case_open(&q, row, units, most);
     if (st == FF_OK) st = ff_cuda_backend_create(0, (ff_cuda_precision)prec, &b);
-    if (st == FF_OK) st = run(b, &q, q.lists, &a);
-    if (st == FF_OK) st = run(b, &q, q.lists, &again);
+    if (st == FF_OK) st = adj_case_run(b, &q, q.lists, &a);
+    if (st == FF_OK) st = adj_case_run(b, &q, q.lists, &again);
     if (st == FF_OK) st = joined_same(b, &q, &a, &joined);
     if (st == FF_OK) {
         equal = same(&q, &a, &again);
-        err = adj_case_error(&q, a.rows, a.grad, a.target, tolerance[prec]);
+        err = adj_case_error(&q, &a, tolerance[prec]);
     }
     bool ok = st == FF_OK && err <= tolerance[prec] && equal && joined && !a.bad;
     printf("%-32s %-4s %5lld pairs: error %.2e, used %.2f of %.1e; %s; %s%s%s\n", table[row].name, mode[prec],
            (long long)(st == FF_OK ? q.lists->pairs : 0), err, err / tolerance[prec], tolerance[prec],
            equal ? "equal runs" : "RUNS DIFFER", joined ? "joined alike" : "JOINED DIFFER",
            ok ? "; ok" : "; FAILED ", st == FF_OK ? "" : ff_error_text());
-    result_close(&a);
-    result_close(&again);
+    adj_result_close(&a);
+    adj_result_close(&again);
     ff_cuda_backend_destroy(&b);
     adj_case_close(&q);
     return !ok;

@@ -11,32 +11,12 @@
 #include "adj_case.h"
 #include "ff_adj_backend.h"
 
-enum { H200_SHARED = 232448, SMALL_SHARED = 99 * 1024 };
+enum { SMALL_SHARED = 99 * 1024 };
 
-typedef struct result {
-    double *rows;
-    int64_t *grad, *target;
-    int bad;
-} result;
-
-static void result_open(const adj_case *q, result *r)
+/* All pairs in chunks of n_blocks blocks; what belongs to sources stays zero. */
+static void run(const adj_case *q, const ff_adj_cfg *c, int64_t n_blocks, adj_result *r)
 {
-    r->rows = ff_mem_alloc0((size_t)(q->lists->n_slot * ff_adj_row_len(&q->v)), sizeof *r->rows);
-    r->grad = ff_mem_alloc0((size_t)(2 * q->v.grad_len), sizeof *r->grad);
-    r->target = ff_mem_alloc0((size_t)(2 * q->lists->n_target * q->f.s.dim), sizeof *r->target);
-    r->bad = 0;
-}
-
-static void result_close(result *r)
-{
-    ff_free(r->rows);
-    ff_free(r->grad);
-    ff_free(r->target);
-}
-
-/* The whole adjoint in chunks of n_blocks blocks. */
-static void run(const adj_case *q, const ff_adj_cfg *c, int64_t n_blocks, result *r)
-{
+    int bad = 0;
     uint32_t *image = ff_mem_alloc0((size_t)c->image_words, sizeof *image);
     float *bias = ff_mem_alloc0((size_t)c->n_bias, sizeof *bias);
     adj_io io = {.rec = q->rec, .strength = q->strength, .out_bar = q->out_bar};
@@ -45,7 +25,7 @@ static void run(const adj_case *q, const ff_adj_cfg *c, int64_t n_blocks, result
     io.bias = bias;
     io.target_words = r->target;
     io.grad = r->grad;
-    io.bad = &r->bad;
+    io.bad = &bad;
     assert_int_equal(ab_chunks(q->lists, c, n_blocks, &io, r->rows), FF_OK);
     ff_free(image);
     ff_free(bias);
@@ -71,17 +51,17 @@ static void tile_matches_the_cpu(void **state)
         assert_int_equal(adj_case_open(&q, row, 3, most_pairs(row)), FF_OK);
         for (int prec = FF_ADJ_F32; prec <= FF_ADJ_BF16; prec++) {
             ff_adj_cfg c;
-            result r;
-            assert_int_equal(ff_adj_plan(&q.v, prec, H200_SHARED, &c), FF_OK);
-            result_open(&q, &r);
-            run(&q, &c, 4, &r);
-            double err = adj_case_error(&q, r.rows, r.grad, r.target, tolerance[prec]);
+            adj_result r;
+            ff_pair_backend b = ab_backend(&prec);
+            assert_int_equal(ff_adj_plan(&q.v, prec, AB_SHARED, &c), FF_OK);
+            assert_int_equal(adj_case_run(&b, &q, q.lists, &r), FF_OK);
+            double err = adj_case_error(&q, &r, tolerance[prec]);
             printf("%-32s %-4s %d x %d warps, %d pairs, %d bytes: error %.2e, used %.2f of %.0e\n",
                    table[row].name, mode[prec], c.wr, c.wc, c.rows, c.smem, err, err / tolerance[prec],
                    tolerance[prec]);
             assert_true(err <= tolerance[prec]);
-            assert_int_equal(r.bad, 0);
-            result_close(&r);
+            assert_false(r.bad);
+            adj_result_close(&r);
         }
         adj_case_close(&q);
     }
@@ -97,19 +77,19 @@ static void bits_do_not_depend_on_chunks_and_tiles(void **state)
         assert_int_equal(adj_case_open(&q, row, 3, 60), FF_OK);
         for (int prec = FF_ADJ_F32; prec <= FF_ADJ_BF16; prec++) {
             ff_adj_cfg c, small;
-            result a, b;
-            assert_int_equal(ff_adj_plan(&q.v, prec, H200_SHARED, &c), FF_OK);
+            adj_result a, b;
+            assert_int_equal(ff_adj_plan(&q.v, prec, AB_SHARED, &c), FF_OK);
             assert_int_equal(ff_adj_plan(&q.v, prec, SMALL_SHARED, &small), FF_OK);
-            result_open(&q, &a);
-            result_open(&q, &b);
+            assert_int_equal(adj_result_open(&q, q.lists, &a), FF_OK);
+            assert_int_equal(adj_result_open(&q, q.lists, &b), FF_OK);
             run(&q, &c, 3, &a);
             run(&q, &small, 1, &b);
             assert_memory_equal(a.rows, b.rows, (size_t)(q.lists->n_slot * c.row_len) * sizeof *a.rows);
             assert_memory_equal(a.grad, b.grad, (size_t)(2 * c.grad_len) * sizeof *a.grad);
             assert_memory_equal(a.target, b.target,
                                 (size_t)(2 * q.lists->n_target * c.dim) * sizeof *a.target);
-            result_close(&a);
-            result_close(&b);
+            adj_result_close(&a);
+            adj_result_close(&b);
         }
         adj_case_close(&q);
     }
