@@ -83,6 +83,38 @@ static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __gr
     if (i < n * c.row_len) adj_reduce(&c, &io, group_off, slot + i / c.row_len, (int)(i % c.row_len), rows);
 }
 
+/* Targets of a slot's groups from its runs, a warp a slot: 32 runs at a time find their places by a scan. */
+static __global__ void adj_expand(int64_t n_slot, const int64_t *run_off, const ff_adj_run *run,
+                                  const int64_t *group_off, int32_t *target, int32_t *group_slot)
+{
+    int64_t slot = ((int64_t)blockIdx.x * REDUCE_THREADS + threadIdx.x) / 32;
+    int lane = (int)threadIdx.x % 32;
+    if (slot >= n_slot) return;
+    int64_t at = FF_ADJ_GROUP * group_off[slot], end = FF_ADJ_GROUP * group_off[slot + 1];
+    for (int64_t k = run_off[slot]; k < run_off[slot + 1]; k += 32) {
+        ff_adj_run r = {0, 0, 0};
+        if (k + lane < run_off[slot + 1]) r = run[k + lane];
+        int sum = r.n, longest = r.n;
+        for (int d = 1; d < 32; d *= 2) {
+            int below = __shfl_up_sync(0xffffffffu, sum, d), other = __shfl_xor_sync(0xffffffffu, longest, d);
+            if (lane >= d) sum += below;
+            longest = other > longest ? other : longest;
+        }
+        if (longest <= 32) {
+            for (int i = 0; i < r.n; i++) target[at + sum - r.n + i] = r.first + i;
+        } else {
+            for (int q = 0; q < 32; q++) {
+                int first = __shfl_sync(0xffffffffu, r.first, q), n = __shfl_sync(0xffffffffu, r.n, q),
+                    from = __shfl_sync(0xffffffffu, sum, q) - n;
+                for (int i = lane; i < n; i += 32) target[at + from + i] = first + i;
+            }
+        }
+        at += __shfl_sync(0xffffffffu, sum, 31);
+    }
+    for (int64_t p = at + lane; p < end; p += 32) target[p] = -1;
+    for (int64_t g = group_off[slot] + lane; g < group_off[slot + 1]; g += 32) group_slot[g] = (int32_t)slot;
+}
+
 /* ---- networks and lists on the device ---- */
 
 struct ff_adj_net {
@@ -122,6 +154,37 @@ static void adj_job_destroy(void *impl, ff_adj_job **jp)
     *jp = NULL;
 }
 
+/* First and last slot of each block, [n_block]; a slot's groups lie in blocks of one unit. */
+static void block_slots(const ff_adj_lists *l, ff_adj_job *j)
+{
+    int64_t first = 0, last = 0;
+    for (int64_t b = 0; b < l->n_block; b++) {
+        while (l->group_off[first + 1] <= l->block_off[b]) first++;
+        while (l->group_off[last + 1] < l->block_off[b + 1]) last++;
+        j->first_slot[b] = (int32_t)first;
+        j->last_slot[b] = (int32_t)last;
+    }
+}
+
+static ff_status expand_runs(ff_cuda_impl *c, const ff_adj_lists *l, ff_adj_job *j)
+{
+    ff_status st = FF_OK;
+    int64_t *run_off = NULL;
+    ff_adj_run *run = NULL;
+    FF_GO(ff_cuda_alloc(c->pool, (size_t)l->n_group * sizeof(int32_t), &j->group_slot));
+    FF_GO(ff_cuda_alloc(c->pool, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t), &j->target));
+    FF_GO(ff_cuda_new(c->pool, l->run_off, ((size_t)l->n_slot + 1) * sizeof *run_off, &run_off));
+    FF_GO(ff_cuda_new(c->pool, l->run, (size_t)l->n_run * sizeof *run, &run));
+    if (l->n_slot == 0) goto done;
+    adj_expand<<<(unsigned)((32 * l->n_slot + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
+                 c->stream>>>(l->n_slot, run_off, run, j->group_off, j->target, j->group_slot);
+    FF_CU(cudaGetLastError());
+done:
+    ff_cuda_free(c->pool, run_off);
+    ff_cuda_free(c->pool, run);
+    return st;
+}
+
 static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **out)
 {
     ff_status st = FF_OK;
@@ -143,8 +206,6 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
         FF_GO(FF_E_MEM);
     memcpy(j->host_off, l->block_off, (blocks + 1) * sizeof *j->host_off);
     for (size_t b = 0; b < blocks; b++) {
-        j->first_slot[b] = l->group_slot[l->block_off[b]];
-        j->last_slot[b] = l->group_slot[l->block_off[b + 1] - 1];
         j->host_tile[b + 1] =
             j->host_tile[b] + (l->block_off[b + 1] - l->block_off[b] + AW_GROUPS - 1) / AW_GROUPS;
     }
@@ -155,8 +216,8 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     FF_GO(ff_cuda_new(pool, l->unit_off, ((size_t)l->n_unit + 1) * sizeof(int64_t), &j->unit_off));
     FF_GO(ff_cuda_new(pool, j->host_tile, (blocks + 1) * sizeof(int64_t), &j->tile_off));
     FF_GO(ff_cuda_new(pool, l->block_part, blocks * sizeof(int32_t), &j->block_part));
-    FF_GO(ff_cuda_new(pool, l->group_slot, (size_t)l->n_group * sizeof(int32_t), &j->group_slot));
-    FF_GO(ff_cuda_new(pool, l->target, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t), &j->target));
+    block_slots(l, j);
+    FF_GO(expand_runs((ff_cuda_impl *)impl, l, j));
     *out = j;
     j = NULL;
 done:

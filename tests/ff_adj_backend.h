@@ -16,6 +16,7 @@ enum { AB_SHARED = 232448, AB_CHUNK = 3 }; /* an H200's shared memory; blocks of
 
 struct ff_adj_job {
     const ff_adj_lists *lists;
+    int32_t *target, *group_slot; /* ff_adj_lists_expand() */
 };
 
 struct ff_adj_net {
@@ -46,10 +47,11 @@ static inline void ab_square(const ff_adj_cfg *c, const adj_io *io, adj_square q
 
 /* All chunks of n_blocks blocks; io without lists, groups and chunk. Buffers hold NaN first: what is read unwritten
  * shows. */
-static inline ff_status ab_chunks(const ff_adj_lists *l, const ff_adj_cfg *c, int64_t n_blocks, adj_io *io,
+static inline ff_status ab_chunks(const ff_adj_job *job, const ff_adj_cfg *c, int64_t n_blocks, adj_io *io,
                                   double *rows)
 {
     ff_status st = FF_OK;
+    const ff_adj_lists *l = job->lists;
     int64_t most = n_blocks * FF_ADJ_BLOCK, words = most * FF_ADJ_GROUP / c->kpw * c->row_words;
     char *shared = NULL;
     FF_GO(FF_NEW(io->chunk, words));
@@ -59,8 +61,8 @@ static inline ff_status ab_chunks(const ff_adj_lists *l, const ff_adj_cfg *c, in
     memset(io->group_rows, 0xff, (size_t)(most * c->row_len) * sizeof *io->group_rows);
     io->x_s = l->x_s;
     io->x_t = l->x_t;
-    io->group_slot = l->group_slot;
-    io->target = l->target;
+    io->group_slot = job->group_slot;
+    io->target = job->target;
     for (int64_t b0 = 0; b0 < l->n_block; b0 += n_blocks) {
         int64_t b1 = b0 + n_blocks < l->n_block ? b0 + n_blocks : l->n_block, per = c->rows / FF_ADJ_GROUP;
         io->group_begin = l->block_off[b0];
@@ -82,29 +84,36 @@ done:
     return st;
 }
 
-static inline ff_status ab_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **out)
-{
-    const ff_adj_lists *one[1] = {l};
-    ff_adj_lists *copy = NULL;
-    (void)impl;
-    *out = NULL;
-    FF_TRY(ff_adj_lists_join(0, NULL, one, 1, &copy));
-    memcpy(copy->block_part, l->block_part, (size_t)l->n_block * sizeof *l->block_part);
-    copy->n_part = l->n_part;
-    if (FF_NEW0(*out, 1) != FF_OK) {
-        ff_adj_lists_destroy(&copy);
-        return FF_E_MEM;
-    }
-    (*out)->lists = copy;
-    return FF_OK;
-}
-
 static inline void ab_job_destroy(void *impl, ff_adj_job **job)
 {
     ff_adj_lists *l = (ff_adj_lists *)(uintptr_t)(*job)->lists;
     (void)impl;
     ff_adj_lists_destroy(&l);
+    ff_free((*job)->target);
+    ff_free((*job)->group_slot);
     FF_FREE(*job);
+}
+
+static inline ff_status ab_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **out)
+{
+    ff_status st = FF_OK;
+    const ff_adj_lists *one[1] = {l};
+    ff_adj_lists *copy = NULL;
+    ff_adj_job *j = NULL;
+    *out = NULL;
+    FF_GO(FF_NEW0(j, 1));
+    FF_GO(ff_adj_lists_join(0, NULL, one, 1, &copy));
+    j->lists = copy;
+    memcpy(copy->block_part, l->block_part, (size_t)l->n_block * sizeof *l->block_part);
+    copy->n_part = l->n_part;
+    FF_GO(FF_NEW(j->target, FF_ADJ_GROUP * l->n_group + 1));
+    FF_GO(FF_NEW(j->group_slot, l->n_group + 1));
+    ff_adj_lists_expand(l, j->target, j->group_slot);
+    *out = j;
+    j = NULL;
+done:
+    if (j != NULL) ab_job_destroy(impl, &j);
+    return st;
 }
 
 static inline void ab_net_destroy(void *impl, ff_adj_net **net)
@@ -244,7 +253,7 @@ static inline ff_status ab_run(void *impl, const ff_adj_job *job, ff_adj_net *co
                      .bad = &bad};
         ab_source_in(net[k], l->n_slot, a->raw, &q);
         memset(q.rows, 0, (size_t)(l->n_slot * c->row_len) * sizeof *q.rows);
-        FF_GO(ab_chunks(l, &net[k]->c, AB_CHUNK, &io, q.rows));
+        FF_GO(ab_chunks(job, &net[k]->c, AB_CHUNK, &io, q.rows));
         ab_source_back(net[k], l, &q, k, a, grad, &bad);
         if (a->rows != NULL)
             memcpy(a->rows + k * l->n_slot * c->row_len, q.rows,

@@ -8,9 +8,9 @@ enum { G = FF_ADJ_GROUP };
 
 struct ff_adj_builder {
     ff_adj_lists *l;
-    int64_t cap_x_s, cap_x_t, cap_off, cap_slot, cap_target, cap_block, cap_unit; /* elements */
+    int64_t cap_x_s, cap_x_t, cap_off, cap_run_off, cap_run, cap_block, cap_unit; /* elements */
     int64_t cap_at;
-    int64_t *at; /* groups of a unit's slots */
+    int64_t *at; /* [2][slots of a unit] pairs; runs, then places */
 };
 
 void ff_adj_lists_destroy(ff_adj_lists **lp)
@@ -20,8 +20,8 @@ void ff_adj_lists_destroy(ff_adj_lists **lp)
     ff_free(l->x_s);
     ff_free(l->x_t);
     ff_free(l->group_off);
-    ff_free(l->group_slot);
-    ff_free(l->target);
+    ff_free(l->run_off);
+    ff_free(l->run);
     ff_free(l->block_off);
     ff_free(l->block_part);
     ff_free(l->unit_off);
@@ -45,9 +45,10 @@ ff_status ff_adj_builder_create(ff_adj_builder **out)
     FF_GO(FF_NEW0(b, 1));
     FF_GO(FF_NEW0(b->l, 1));
     FF_GO(ff_mem_reserve(&b->l->group_off, &b->cap_off, 1, sizeof *b->l->group_off));
+    FF_GO(ff_mem_reserve(&b->l->run_off, &b->cap_run_off, 1, sizeof *b->l->run_off));
     FF_GO(ff_mem_reserve(&b->l->block_off, &b->cap_block, 1, sizeof *b->l->block_off));
     FF_GO(ff_mem_reserve(&b->l->unit_off, &b->cap_unit, 1, sizeof *b->l->unit_off));
-    b->l->group_off[0] = b->l->block_off[0] = b->l->unit_off[0] = 0;
+    b->l->group_off[0] = b->l->run_off[0] = b->l->block_off[0] = b->l->unit_off[0] = 0;
     b->l->n_part = 1;
     *out = b;
     b = NULL;
@@ -61,8 +62,12 @@ ff_status ff_adj_builder_slots(ff_adj_builder *b, int64_t n, const double *x)
     ff_adj_lists *l = b->l;
     FF_TRY(ff_mem_reserve(&l->x_s, &b->cap_x_s, 4 * (l->n_slot + n), sizeof *l->x_s));
     FF_TRY(ff_mem_reserve(&l->group_off, &b->cap_off, l->n_slot + n + 1, sizeof *l->group_off));
+    FF_TRY(ff_mem_reserve(&l->run_off, &b->cap_run_off, l->n_slot + n + 1, sizeof *l->run_off));
     memcpy(l->x_s + 4 * l->n_slot, x, (size_t)(4 * n) * sizeof *x);
-    for (int64_t k = 1; k <= n; k++) l->group_off[l->n_slot + k] = l->n_group;
+    for (int64_t k = 1; k <= n; k++) {
+        l->group_off[l->n_slot + k] = l->n_group;
+        l->run_off[l->n_slot + k] = l->n_run;
+    }
     l->n_slot += n;
     return FF_OK;
 }
@@ -76,37 +81,62 @@ ff_status ff_adj_builder_target(ff_adj_builder *b, const double x[4], int32_t *i
     return FF_OK;
 }
 
-/* Stable counting sort by slot; every slot begins a group. */
-ff_status ff_adj_builder_pairs(ff_adj_builder *b, int64_t n_slots, int64_t n, const int32_t *slot,
-                               const int32_t *target)
+/* Groups and blocks of a unit's slots from base on, pairs [slots] of each; every slot begins a group. */
+static ff_status unit_groups(ff_adj_builder *b, int64_t base, const int64_t *pairs)
 {
     ff_adj_lists *l = b->l;
-    int64_t base = l->n_slot - n_slots, first = l->n_group, end = first;
+    int64_t first = l->n_group, end = first;
+    for (int64_t s = base; s < l->n_slot; s++) {
+        end += (pairs[s - base] + G - 1) / G;
+        l->group_off[s + 1] = end;
+        l->pairs += pairs[s - base];
+    }
+    int64_t blocks = (end - first + FF_ADJ_BLOCK - 1) / FF_ADJ_BLOCK;
+    FF_TRY(ff_mem_reserve(&l->block_off, &b->cap_block, l->n_block + blocks + 1, sizeof *l->block_off));
+    for (int64_t g = first; g < end; g += FF_ADJ_BLOCK)
+        l->block_off[++l->n_block] = g + FF_ADJ_BLOCK < end ? g + FF_ADJ_BLOCK : end;
+    l->n_group = end;
+    return FF_OK;
+}
+
+/* Stable counting sort by slot. */
+ff_status ff_adj_builder_runs(ff_adj_builder *b, int64_t n_slots, int64_t n, const ff_adj_run *run)
+{
+    ff_adj_lists *l = b->l;
+    int64_t base = l->n_slot - n_slots, at = l->n_run;
     int32_t last;
     FF_TRY(ff_to_i32(l->n_slot, "sources of the adjoint", &last));
     FF_TRY(ff_mem_reserve(&l->unit_off, &b->cap_unit, l->n_unit + 2, sizeof *l->unit_off));
-    FF_TRY(ff_mem_reserve(&b->at, &b->cap_at, n_slots + 1, sizeof *b->at));
-    memset(b->at, 0, (size_t)n_slots * sizeof *b->at);
-    for (int64_t k = 0; k < n; k++) b->at[slot[k]]++;
-    for (int64_t s = 0; s < n_slots; s++) end += (b->at[s] + G - 1) / G;
-    FF_TRY(ff_mem_reserve(&l->group_slot, &b->cap_slot, end + 1, sizeof *l->group_slot));
-    FF_TRY(ff_mem_reserve(&l->target, &b->cap_target, G * (end + 1), sizeof *l->target));
-    int64_t blocks = (end - first + FF_ADJ_BLOCK - 1) / FF_ADJ_BLOCK;
-    FF_TRY(ff_mem_reserve(&l->block_off, &b->cap_block, l->n_block + blocks + 1, sizeof *l->block_off));
-    for (int64_t s = 0, g = first; s < n_slots; s++) {
-        int64_t groups = (b->at[s] + G - 1) / G;
-        b->at[s] = G * g;
-        for (int64_t k = 0; k < groups; k++) l->group_slot[g++] = (int32_t)(base + s);
-        l->group_off[base + s + 1] = g;
+    FF_TRY(ff_mem_reserve(&b->at, &b->cap_at, 2 * n_slots + 1, sizeof *b->at));
+    FF_TRY(ff_mem_reserve(&l->run, &b->cap_run, l->n_run + n + 1, sizeof *l->run));
+    int64_t *pairs = b->at, *place = b->at + n_slots;
+    memset(b->at, 0, (size_t)(2 * n_slots) * sizeof *b->at);
+    for (int64_t k = 0; k < n; k++) {
+        pairs[run[k].slot] += run[k].n;
+        place[run[k].slot]++;
     }
-    for (int64_t k = G * first; k < G * end; k++) l->target[k] = -1;
-    for (int64_t k = 0; k < n; k++) l->target[b->at[slot[k]]++] = target[k];
-    for (int64_t g = first; g < end; g += FF_ADJ_BLOCK)
-        l->block_off[++l->n_block] = g + FF_ADJ_BLOCK < end ? g + FF_ADJ_BLOCK : end;
+    for (int64_t s = 0; s < n_slots; s++) {
+        int64_t runs = place[s];
+        place[s] = at;
+        at += runs;
+        l->run_off[base + s + 1] = at;
+    }
+    for (int64_t k = 0; k < n; k++)
+        l->run[place[run[k].slot]++] = (ff_adj_run){(int32_t)base + run[k].slot, run[k].first, run[k].n};
+    l->n_run = at;
     l->unit_off[++l->n_unit] = l->n_slot;
-    l->n_group = end;
-    l->pairs += n;
-    return FF_OK;
+    return unit_groups(b, base, pairs);
+}
+
+void ff_adj_lists_expand(const ff_adj_lists *l, int32_t *target, int32_t *group_slot)
+{
+    for (int64_t k = 0; k < G * l->n_group; k++) target[k] = -1;
+    for (int64_t s = 0; s < l->n_slot; s++) {
+        int64_t at = G * l->group_off[s];
+        for (int64_t k = l->run_off[s]; k < l->run_off[s + 1]; k++)
+            for (int32_t i = 0; i < l->run[k].n; i++) target[at++] = l->run[k].first + i;
+        for (int64_t g = l->group_off[s]; g < l->group_off[s + 1]; g++) group_slot[g] = (int32_t)s;
+    }
 }
 
 ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out)
@@ -121,17 +151,17 @@ ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out)
 /* ---- several units or samples ---- */
 
 typedef struct place {
-    int64_t slot, target, group, block, unit;
+    int64_t slot, target, group, block, unit, run;
 } place;
 
 /* Where each part begins; place n is behind the last one. */
 static void places(int64_t n_fixed, const ff_adj_lists *const *part, int64_t n, place *at)
 {
-    at[0] = (place){0, n_fixed, 0, 0, 0};
+    at[0] = (place){0, n_fixed, 0, 0, 0, 0};
     for (int64_t k = 0; k < n; k++)
-        at[k + 1] = (place){at[k].slot + part[k]->n_slot, at[k].target + part[k]->n_target,
+        at[k + 1] = (place){at[k].slot + part[k]->n_slot,   at[k].target + part[k]->n_target,
                             at[k].group + part[k]->n_group, at[k].block + part[k]->n_block,
-                            at[k].unit + part[k]->n_unit};
+                            at[k].unit + part[k]->n_unit,   at[k].run + part[k]->n_run};
 }
 
 static void put_part(const ff_adj_lists *l, const ff_adj_lists *p, const place *at, int64_t n_fixed)
@@ -139,10 +169,14 @@ static void put_part(const ff_adj_lists *l, const ff_adj_lists *p, const place *
     int32_t slot = (int32_t)at->slot, fixed = (int32_t)n_fixed, own = (int32_t)(at->target - n_fixed);
     if (p->n_slot > 0) memcpy(l->x_s + 4 * at->slot, p->x_s, (size_t)(4 * p->n_slot) * sizeof *p->x_s);
     if (p->n_target > 0) memcpy(l->x_t + 4 * at->target, p->x_t, (size_t)(4 * p->n_target) * sizeof *p->x_t);
-    for (int64_t s = 1; s <= p->n_slot; s++) l->group_off[at->slot + s] = at->group + p->group_off[s];
-    for (int64_t g = 0; g < p->n_group; g++) l->group_slot[at->group + g] = p->group_slot[g] + slot;
-    for (int64_t k = 0; k < G * p->n_group; k++)
-        l->target[G * at->group + k] = p->target[k] < fixed ? p->target[k] : p->target[k] + own;
+    for (int64_t s = 1; s <= p->n_slot; s++) {
+        l->group_off[at->slot + s] = at->group + p->group_off[s];
+        l->run_off[at->slot + s] = at->run + p->run_off[s];
+    }
+    for (int64_t k = 0; k < p->n_run; k++) {
+        ff_adj_run r = p->run[k];
+        l->run[at->run + k] = (ff_adj_run){r.slot + slot, r.first < fixed ? r.first : r.first + own, r.n};
+    }
     for (int64_t k = 1; k <= p->n_unit; k++) l->unit_off[at->unit + k] = at->slot + p->unit_off[k];
     for (int64_t k = 1; k <= p->n_block; k++) l->block_off[at->block + k] = at->group + p->block_off[k];
 }
@@ -164,8 +198,8 @@ ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj
     FF_GO(FF_NEW(l->x_s, 4 * at[n].slot + 1));
     FF_GO(FF_NEW(l->x_t, 4 * at[n].target + 1));
     FF_GO(FF_NEW0(l->group_off, at[n].slot + 1));
-    FF_GO(FF_NEW(l->group_slot, at[n].group + 1));
-    FF_GO(FF_NEW(l->target, G * at[n].group + 1));
+    FF_GO(FF_NEW0(l->run_off, at[n].slot + 1));
+    FF_GO(FF_NEW(l->run, at[n].run + 1));
     FF_GO(FF_NEW0(l->block_off, at[n].block + 1));
     FF_GO(FF_NEW0(l->block_part, at[n].block + 1));
     FF_GO(FF_NEW0(l->unit_off, at[n].unit + 1));
@@ -174,6 +208,7 @@ ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj
     l->n_slot = at[n].slot;
     l->n_target = at[n].target;
     l->n_group = at[n].group;
+    l->n_run = at[n].run;
     l->n_block = at[n].block;
     if (n_fixed > 0) memcpy(l->x_t, x_fixed, (size_t)(4 * n_fixed) * sizeof *x_fixed);
     for (int64_t k = 0; k < n; k++) l->pairs += part[k]->pairs;

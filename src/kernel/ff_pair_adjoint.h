@@ -39,36 +39,43 @@ typedef struct ff_adj_view {
 /* Borrows from net.                                                                                        Local */
 void ff_globe_adj_view_f32(const ff_globe_net_f32 *net, ff_adj_view *v);
 
+/* Consecutive targets first .. first + n - 1 of one slot. */
+typedef struct ff_adj_run {
+    int32_t slot, first, n;
+} ff_adj_run;
+
 /* Pairs of one source boundary with its targets, host memory. A slot is a source (point or node) of this rank, a target
  * a row of positions and cotangents (a point, a node's centroid, some points of a leaf). */
 typedef struct ff_adj_lists {
-    int64_t n_slot, n_target, n_group, n_block, pairs, n_part, n_unit;
+    int64_t n_slot, n_target, n_group, n_block, n_run, pairs, n_part, n_unit;
     double *x_s, *x_t;   /* [n_slot][4], [n_target][4]: x, y, z (0 in 2D), 0 */
     int64_t *group_off;  /* [n_slot + 1] groups of a slot, slots in order */
-    int32_t *group_slot; /* [n_group] */
-    int32_t *target;     /* [n_group][FF_ADJ_GROUP]; -1: padding */
+    int64_t *run_off;    /* [n_slot + 1] runs of a slot */
+    ff_adj_run *run;     /* [n_run] in the order of their sums */
     int64_t *block_off;  /* [n_block + 1] groups of a block: slots of one unit only */
     int32_t *block_part; /* [n_block] 0 .. n_part - 1: whose weight gradient a block adds to */
     int64_t *unit_off;   /* [n_unit + 1] slots of a unit */
 } ff_adj_lists;
 
-/* Lists of a growing number of units. add: the pairs of one unit's n slots, in the order of their sums: pair k is
- * (slot[k] in 0 .. n - 1, target[k]); slots are numbered on from those before. finish: frees what only building needs.
- * After an error only destroy.                                                                    Local, FF_E_MEM */
+/* Every pair's target [n_group][FF_ADJ_GROUP], -1: padding, and the groups' slots [n_group].               Local */
+void ff_adj_lists_expand(const ff_adj_lists *l, int32_t *target, int32_t *group_slot);
+
+/* Lists of a growing number of units. runs: the pairs of one unit's n_slots slots (0 .. n_slots - 1 in run), in the order
+ * of their sums; slots are numbered on from those before. finish: frees what only building needs. After an error only
+ * destroy.                                                                                       Local, FF_E_MEM */
 typedef struct ff_adj_builder ff_adj_builder;
 ff_status ff_adj_builder_create(ff_adj_builder **out);
 ff_status ff_adj_builder_slots(ff_adj_builder *b, int64_t n,
                                const double *x); /* positions [n][4] of new slots */
 ff_status ff_adj_builder_target(ff_adj_builder *b, const double x[4], int32_t *index);
-ff_status ff_adj_builder_pairs(ff_adj_builder *b, int64_t n_slots, int64_t n, const int32_t *slot,
-                               const int32_t *target);
+ff_status ff_adj_builder_runs(ff_adj_builder *b, int64_t n_slots, int64_t n, const ff_adj_run *run);
 ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out);
 void ff_adj_builder_destroy(ff_adj_builder **b);
 void ff_adj_lists_destroy(ff_adj_lists **l);
 
 /* Lists of several units or samples behind each other: slots and targets are renumbered in the order given. Targets
  * 0 .. n_fixed - 1 with positions x_fixed [n_fixed][4] are those of all parts; a part's target n_fixed + k is the k-th
- * of its own. Parts are copied in parallel.                                                        Local, FF_E_MEM */
+ * of its own, and no run holds both. Parts are copied in parallel.                                                        Local, FF_E_MEM */
 ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj_lists *const *part,
                             int64_t n, ff_adj_lists **out);
 

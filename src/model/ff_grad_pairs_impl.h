@@ -50,7 +50,7 @@ static ff_status list_unit(worker *w, pair_sink *q, ff_adj_lists **out)
     FF_GO(ff_adj_builder_slots(q->b, w->n_slots, x));
     q->n = q->n_some = q->cap_some = 0;
     FF_GO(unit_walk(w));
-    FF_GO(ff_adj_builder_pairs(q->b, w->n_slots, q->n, q->slot, q->target));
+    FF_GO(ff_adj_builder_runs(q->b, w->n_slots, q->n, q->run));
     FF_GO(ff_adj_builder_finish(&q->b, out));
 done:
     ff_adj_builder_destroy(&q->b);
@@ -83,8 +83,7 @@ static ff_status list_units_all(const back *l, int j, const grad_pairs *p, const
             u->n_some[k] = q.n_some;
             q.some = NULL;
         }
-        ff_free(q.slot);
-        ff_free(q.target);
+        ff_free(q.run);
         if (mine != FF_OK) {
 #pragma omp atomic write
             st = mine;

@@ -6,29 +6,34 @@
 struct pair_sink { /* a unit's */
     const grad_pairs *p;
     ff_adj_builder *b;
-    int64_t n, n_some, cap_slot, cap_target, cap_some;
-    int32_t *slot, *target; /* [n] */
-    grad_some *some;        /* [n_some] */
+    int64_t n, n_some, cap_run, cap_some;
+    ff_adj_run *run; /* [n] */
+    grad_some *some; /* [n_some] */
 };
 
-static void sink_pair(worker *w, int slot, int64_t target)
+/* Targets from .. from + n - 1; a run never reaches from the fixed targets to the others. */
+static void sink_run(worker *w, int slot, int64_t from, int64_t n)
 {
     pair_sink *q = w->sink;
-    if (w->st == FF_OK) w->st = ff_mem_reserve(&q->slot, &q->cap_slot, q->n + 1, sizeof *q->slot);
-    if (w->st == FF_OK) w->st = ff_mem_reserve(&q->target, &q->cap_target, q->n + 1, sizeof *q->target);
-    if (w->st != FF_OK) return;
-    q->slot[q->n] = slot;
-    q->target[q->n++] = (int32_t)target;
+    ff_adj_run *last = q->n > 0 ? &q->run[q->n - 1] : NULL;
+    if (last != NULL && last->slot == slot && last->first + (int64_t)last->n == from &&
+        from != q->p->n_fixed) {
+        last->n += (int32_t)n;
+        return;
+    }
+    if (w->st == FF_OK && q->n == q->cap_run)
+        w->st = ff_mem_reserve(&q->run, &q->cap_run, q->n + 1, sizeof *q->run);
+    if (w->st == FF_OK) q->run[q->n++] = (ff_adj_run){slot, (int32_t)from, (int32_t)n};
 }
 
-static void sink_point(worker *w, int slot, int64_t p)
+static void sink_points(worker *w, int slot, int64_t p, int64_t n)
 {
-    sink_pair(w, slot, w->sink->p->point[w->i] + p);
+    sink_run(w, slot, w->sink->p->point[w->i] + p, n);
 }
 
 static void sink_node(worker *w, int slot, int32_t node)
 {
-    sink_pair(w, slot, w->sink->p->node[w->i] + node);
+    sink_run(w, slot, w->sink->p->node[w->i] + node, 1);
 }
 
 static const double *centroid_of(const back *l, int i, int j, int32_t node)
@@ -52,12 +57,12 @@ static void sink_some(worker *w, int slot, int32_t node, int64_t first, uint64_t
     int32_t index;
     for (int64_t k = q->n_some; k-- > 0 && k + LOOK_BACK >= q->n_some;)
         if (q->some[k].cloud == w->i && q->some[k].node == node && q->some[k].mask == mask) {
-            sink_pair(w, slot, q->p->n_fixed + k);
+            sink_run(w, slot, q->p->n_fixed + k, 1);
             return;
         }
     if (w->st == FF_OK) w->st = ff_mem_reserve(&q->some, &q->cap_some, q->n_some + 1, sizeof *q->some);
     if (w->st == FF_OK) w->st = sink_target(q->b, centroid_of(w->l, w->i, w->j, node), w->l->e->dim, &index);
     if (w->st != FF_OK) return;
     q->some[q->n_some++] = (grad_some){w->i, node, first, mask};
-    sink_pair(w, slot, q->p->n_fixed + index);
+    sink_run(w, slot, q->p->n_fixed + index, 1);
 }

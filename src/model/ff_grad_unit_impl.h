@@ -104,7 +104,7 @@ static void push_point(worker *w, int slot, int64_t p)
     const back *l = w->l;
     const grad_set *t = &l->g->set[w->i];
     if (w->sink != NULL) {
-        sink_point(w, slot, p);
+        sink_points(w, slot, p, 1);
         return;
     }
     real *bar = push(w, slot, t->x_point + p * l->e->dim, t->t_point[l->final], p);
@@ -174,7 +174,9 @@ static ff_status emit_far(worker *w, const ff_dtt_lists *q, int slot)
         if (first < 0)
             return ff_fail(FF_E_INTERNAL, "gradient: points of target node %lld are not held",
                            (long long)let->tree->id[t]);
-        for (int64_t p = first; p < first + let->tree->count[t]; p++) push_point(w, slot, p);
+        if (w->sink != NULL) sink_points(w, slot, first, let->tree->count[t]);
+        for (int64_t p = first; p < first + let->tree->count[t] && w->sink == NULL; p++)
+            push_point(w, slot, p);
     }
     return FF_OK;
 }

@@ -26,7 +26,10 @@ static void run(const adj_case *q, const ff_adj_cfg *c, int64_t n_blocks, adj_re
     io.target_words = r->target;
     io.grad = r->grad;
     io.bad = &bad;
-    assert_int_equal(ab_chunks(q->lists, c, n_blocks, &io, r->rows), FF_OK);
+    ff_adj_job *job = NULL;
+    assert_int_equal(ab_job_create(NULL, q->lists, &job), FF_OK);
+    assert_int_equal(ab_chunks(job, c, n_blocks, &io, r->rows), FF_OK);
+    ab_job_destroy(NULL, &job);
     ff_free(image);
     ff_free(bias);
 }
