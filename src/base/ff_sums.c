@@ -115,6 +115,16 @@ static bool carry_range(ff_sums *s, int64_t from, int64_t to)
     return good;
 }
 
+/* All entries; false: one is out of range. */
+static bool carry_all(ff_sums *s)
+{
+    int bad = 0;
+#pragma omp parallel for schedule(static) reduction(| : bad) if (s->n_stripes > 4)
+    for (int64_t k = 0; k < s->n_stripes; k++)
+        bad |= !carry_range(s, k * STRIPE, (k + 1) * STRIPE < s->n ? (k + 1) * STRIPE : s->n);
+    return bad == 0;
+}
+
 /* ---- runs of terms ---- */
 
 enum { RUN = 64 };
@@ -276,7 +286,7 @@ ff_status ff_sums_allreduce(ff_comm *comm, ff_sums *s)
 {
     enum { WORDS = 3 };
     int64_t *w = NULL;
-    if (!carry_range(s, 0, s->n)) ff_sums_set_bad(s);
+    if (!carry_all(s)) ff_sums_set_bad(s);
     if (comm->size == 1) return FF_OK;
     FF_TRY(FF_NEW_ALL(comm, w, WORDS * s->n + 1));
     for (int64_t i = 0; i < s->n; i++) {
@@ -293,7 +303,7 @@ ff_status ff_sums_allreduce(ff_comm *comm, ff_sums *s)
         s->hi[i] = good ? top * (INT64_C(1) << 32) + (w[WORDS * i] & 0xffffffff) : 0;
         s->lo[i] = w[WORDS * i + 2];
     }
-    if (st == FF_OK && (!good || !carry_range(s, 0, s->n))) ff_sums_set_bad(s);
+    if (st == FF_OK && (!good || !carry_all(s))) ff_sums_set_bad(s);
     ff_free(w);
     return st;
 }

@@ -228,8 +228,10 @@ static ff_status setup(ff_eval *e)
     if (lean && e->comm->size > 1 && e->res == NULL) FF_TRY(ff_eval_resident_whole(e));
     if (!lean || (e->comm->size > 1 && !e->whole)) FF_TRY(make_trees(e));
     if (!lean) {
-        FF_TRY(ff_agree(e->comm, ff_let_figures(e->let, e->n_cloud, e->need, e->weight, e->c->theta,
-                                                e->c->expand_far, &e->stats.dist)));
+        e->stats.dist = (ff_dist_row){0};
+        if (!resident || e->comm->size > 1) /* else the device counts, when it lists its pairs */
+            FF_TRY(ff_agree(e->comm, ff_let_figures(e->let, e->n_cloud, e->need, e->weight, e->c->theta,
+                                                    e->c->expand_far, &e->stats.dist)));
         ff_phase_begin("geometry");
         FF_TRY(make_geometry(e));
     }

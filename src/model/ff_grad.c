@@ -24,6 +24,14 @@ bool ff_grad_static(const ff_grad *g)
 
 /* ---- parameters ---- */
 
+bool ff_grad_many_weights(const ff_grad *g)
+{
+    const ff_model *m = g->e->c->model;
+    int64_t n = 0;
+    for (int i = 0; i < m->n_tensors; i++) n += (int64_t)m->tensor[i].n;
+    return n > GRAD_MANY_WEIGHTS;
+}
+
 int ff_grad_tensor(const ff_grad *g, const float *value)
 {
     const ff_model *m = g->e->c->model;
@@ -129,6 +137,7 @@ static void clear_values(ff_grad *g)
 {
     const ff_eval *e = g->e;
     const ff_model_config *m = e->c->model->config;
+#pragma omp parallel for schedule(dynamic, 4) if (ff_grad_many_weights(g))
     for (int i = 0; i < e->c->model->n_tensors; i++)
         memset(g->v.tensor[i], 0, (size_t)e->c->model->tensor[i].n * sizeof(double));
     memset(g->v.global, 0, (size_t)ff_names_comp(&m->globals, m->dim) * sizeof(double));

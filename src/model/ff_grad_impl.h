@@ -64,47 +64,61 @@ static int layer_comp(const ff_eval *e, int index)
 
 /* ---- opening and closing a layer ---- */
 
-static ff_status make_net(const back *l, int j, int k, const ff_globe_shape *shape)
+/* Network k of source j, and room for its gradient. */
+static ff_status make_net(const back *l, int j, int k)
 {
     const ff_eval *e = l->e;
+    const ff_model_config *m = e->c->model->config;
     const float *w[FF_GLOBE_MAX_LAYERS + 1], *b[FF_GLOBE_MAX_LAYERS + 1];
-    int bc = e->c->source[j].bc;
+    int bc = e->c->source[j].bc, *ranks = NULL;
     globe_net **net = &l->src[j].net[k];
+    ff_globe_shape shape;
+    FF_TRY(FF_NEW(ranks, ff_model_max_fields(m) + 1));
+    ff_model_shape(m, l->index, bc, ranks, &shape);
     ff_model_network(e->c->model, l->index, bc, k, w, b);
     double length = e->c->length[k] * exp(ff_model_log_scale(e->c->model, l->index, bc, k));
-    FF_TRY(FF_T(ff_globe_create)(shape, w, b, e->gscalar, e->gvector, length, net));
-    return FF_T(ff_globe_adjoint_prepare)(*net);
-}
-
-static ff_status make_nets(back *l, int j)
-{
-    const ff_model_config *m = l->e->c->model->config;
-    int *ranks = NULL;
-    ff_globe_shape shape;
-    back_source *s = &l->src[j];
-    FF_TRY(FF_NEW(ranks, ff_model_max_fields(m) + 1));
-    ff_model_shape(m, l->index, l->e->c->source[j].bc, ranks, &shape);
-    ff_status st = FF_NEW0(s->net, m->n_len);
-    if (st == FF_OK) st = FF_NEW0(s->sums, m->n_len);
-    for (int k = 0; k < m->n_len && st == FF_OK; k++) {
-        st = make_net(l, j, k, &shape);
-        if (st == FF_OK) st = ff_sums_create((int64_t)FF_T(ff_globe_grad_len)(s->net[k]), &s->sums[k]);
-    }
-    if (st == FF_OK) {
-        size_t scratch = FF_T(ff_globe_adjoint_scratch_len)(s->net[0]);
-        s->n_raw = ff_globe_n_source(&shape);
-        s->n_ls = l->index > 0 ? m->n_latent_scalar : 0;
-        s->n_lv = l->index > 0 ? m->n_latent_vector * l->e->dim : 0;
-        s->n_s = ff_names_count(&m->bc[l->e->c->source[j].bc].fields, 0);
-        s->rec_len = FF_T(ff_globe_record_len)(s->net[0]);
-        s->grad_len = FF_T(ff_globe_grad_len)(s->net[0]);
-        l->scratch_len = scratch > l->scratch_len ? scratch : l->scratch_len;
-        l->rec_len = s->rec_len > l->rec_len ? s->rec_len : l->rec_len;
-        l->grad_len = s->grad_len > l->grad_len ? s->grad_len : l->grad_len;
-        l->n_raw = s->n_raw > l->n_raw ? s->n_raw : l->n_raw;
-    }
+    ff_status st = FF_T(ff_globe_create)(&shape, w, b, e->gscalar, e->gvector, length, net);
+    if (st == FF_OK && e->opts.adjoint == NULL) st = FF_T(ff_globe_adjoint_prepare)(*net);
+    if (st == FF_OK) st = ff_sums_create((int64_t)FF_T(ff_globe_grad_len)(*net), &l->src[j].sums[k]);
     ff_free(ranks);
     return st;
+}
+
+static ff_status make_nets(const back *l)
+{
+    ff_status st = FF_OK;
+    int n_len = l->e->n_len;
+    for (int j = 0; j < l->e->n_src; j++) {
+        FF_TRY(FF_NEW0(l->src[j].net, n_len));
+        FF_TRY(FF_NEW0(l->src[j].sums, n_len));
+    }
+#pragma omp parallel for schedule(dynamic, 1) if (ff_grad_many_weights(l->g))
+    for (int a = 0; a < l->e->n_src * n_len; a++) {
+        ff_status mine = make_net(l, a / n_len, a % n_len);
+        if (mine != FF_OK) {
+#pragma omp atomic write
+            st = mine;
+        }
+    }
+    return st;
+}
+
+static void take_sizes(back *l, int j)
+{
+    back_source *s = &l->src[j];
+    const ff_model_config *m = l->e->c->model->config;
+    const globe_net *net = s->net[0];
+    size_t scratch = FF_T(ff_globe_adjoint_scratch_len)(net);
+    s->n_raw = ff_globe_n_source(FF_T(ff_globe_shape)(net));
+    s->n_ls = l->index > 0 ? m->n_latent_scalar : 0;
+    s->n_lv = l->index > 0 ? m->n_latent_vector * l->e->dim : 0;
+    s->n_s = ff_names_count(&m->bc[l->e->c->source[j].bc].fields, 0);
+    s->rec_len = FF_T(ff_globe_record_len)(net);
+    s->grad_len = FF_T(ff_globe_grad_len)(net);
+    l->scratch_len = scratch > l->scratch_len ? scratch : l->scratch_len;
+    l->rec_len = s->rec_len > l->rec_len ? s->rec_len : l->rec_len;
+    l->grad_len = s->grad_len > l->grad_len ? s->grad_len : l->grad_len;
+    l->n_raw = s->n_raw > l->n_raw ? s->n_raw : l->n_raw;
 }
 
 /* The layer's inputs again: from the boundary in layer 0, else from the previous layer's kept outputs. */
@@ -113,6 +127,7 @@ static void fill_inputs(const back *l, int j)
     const ff_eval *e = l->e;
     const ff_model_config *m = e->c->model->config;
     int64_t n = e->cloud[j]->n_own;
+#pragma omp parallel for schedule(static) if (n > GRAD_MANY_ROWS)
     for (int64_t k = 0; k < n; k++) {
         real *v = l->src[j].point + k * e->n_dyn;
         if (l->index == 0) {
@@ -131,10 +146,11 @@ static ff_status open_layer(back *l)
     ff_eval *e = l->e;
     l->scratch_len = l->rec_len = l->grad_len = 0;
     l->n_raw = 0;
+    FF_TRY(make_nets(l));
     for (int j = 0; j < e->n_src; j++) {
         back_source *s = &l->src[j];
         int64_t n = e->cloud[j]->n_own * e->n_dyn, n_node = (int64_t)e->let[j]->tree->n_nodes * e->n_dyn;
-        FF_TRY(make_nets(l, j));
+        take_sizes(l, j);
         FF_TRY(FF_NEW(s->point, n + 1));
         FF_TRY(FF_NEW0(s->node, n_node + 1));
         FF_TRY(FF_NEW0(s->point_bar, n + 1));
@@ -313,41 +329,84 @@ static ff_status share_targets(const back *l)
 
 /* ---- weight gradients ---- */
 
-static ff_status unpack_net(const back *l, int j, int b)
+/* What all networks add to, [n_src][n_len] of each. */
+typedef struct shared_bars {
+    double *gscalar, *gvector, *length;
+    int64_t n_gscalar, n_gvector;
+} shared_bars;
+
+static ff_status unpack_net(const back *l, int j, int b, const shared_bars *q)
 {
     ff_status st = FF_OK;
     ff_grad *g = l->g;
     const ff_eval *e = l->e;
     const back_source *s = &l->src[j];
     const float *w[FF_GLOBE_MAX_LAYERS + 1], *bias[FF_GLOBE_MAX_LAYERS + 1];
-    double *w_bar[FF_GLOBE_MAX_LAYERS + 1], *b_bar[FF_GLOBE_MAX_LAYERS + 1], *packed = NULL, length_bar = 0;
+    double *w_bar[FF_GLOBE_MAX_LAYERS + 1], *b_bar[FF_GLOBE_MAX_LAYERS + 1], *packed = NULL;
     int bc = e->c->source[j].bc;
+    int64_t at = (int64_t)j * e->n_len + b;
     ff_model_network(e->c->model, l->index, bc, b, w, bias);
     for (int k = 0; k <= e->c->model->config->n_hidden; k++) {
         w_bar[k] = g->v.tensor[ff_grad_tensor(g, w[k])];
         b_bar[k] = g->v.tensor[ff_grad_tensor(g, bias[k])];
     }
-    FF_GO(FF_NEW(packed, s->grad_len));
-#pragma omp parallel for schedule(static)
+    FF_TRY(FF_NEW(packed, s->grad_len));
     for (int64_t k = 0; k < (int64_t)s->grad_len; k++) packed[k] = l->unscale * ff_sums_value(s->sums[b], k);
-    FF_GO(
-        FF_T(ff_globe_unpack)(s->net[b], packed, w_bar, b_bar, g->gscalar_bar, g->gvector_bar, &length_bar));
-    double log_scale = ff_model_log_scale(e->c->model, l->index, bc, b);
-    g->v.length[b] += length_bar * exp(log_scale);
-    *ff_grad_scale_bar(g, l->index, bc, b) = length_bar * e->c->length[b] * exp(log_scale);
-done:
+    st = FF_T(ff_globe_unpack)(s->net[b], packed, w_bar, b_bar, q->gscalar + at * q->n_gscalar,
+                               q->gvector + at * q->n_gvector, q->length + at);
     ff_free(packed);
+    return st;
+}
+
+/* Terms of all networks, in their order. */
+static void add_shared(const back *l, const shared_bars *q)
+{
+    ff_grad *g = l->g;
+    const ff_eval *e = l->e;
+    for (int j = 0; j < e->n_src; j++)
+        for (int b = 0; b < e->n_len; b++) {
+            int bc = e->c->source[j].bc;
+            int64_t at = (int64_t)j * e->n_len + b;
+            double scale = exp(ff_model_log_scale(e->c->model, l->index, bc, b));
+            for (int64_t k = 0; k < q->n_gscalar; k++) g->gscalar_bar[k] += q->gscalar[at * q->n_gscalar + k];
+            for (int64_t k = 0; k < q->n_gvector; k++) g->gvector_bar[k] += q->gvector[at * q->n_gvector + k];
+            g->v.length[b] += q->length[at] * scale;
+            *ff_grad_scale_bar(g, l->index, bc, b) = q->length[at] * e->c->length[b] * scale;
+        }
+}
+
+static ff_status unpack_nets(const back *l)
+{
+    ff_status st = FF_OK;
+    const ff_eval *e = l->e;
+    const ff_model_config *m = e->c->model->config;
+    int n_len = e->n_len, n = e->n_src * n_len;
+    shared_bars q = {.n_gscalar = ff_names_count(&m->globals, 0) + m->n_len * m->n_len,
+                     .n_gvector = ff_names_count(&m->globals, 1) * m->dim};
+    FF_GO(FF_NEW0(q.gscalar, n * q.n_gscalar + 1));
+    FF_GO(FF_NEW0(q.gvector, n * q.n_gvector + 1));
+    FF_GO(FF_NEW0(q.length, n + 1));
+#pragma omp parallel for schedule(dynamic, 1) if (ff_grad_many_weights(l->g))
+    for (int a = 0; a < n; a++) {
+        ff_status mine = unpack_net(l, a / n_len, a % n_len, &q);
+        if (mine != FF_OK) {
+#pragma omp atomic write
+            st = mine;
+        }
+    }
+    if (st == FF_OK) add_shared(l, &q);
+done:
+    ff_free(q.gscalar);
+    ff_free(q.gvector);
+    ff_free(q.length);
     return st;
 }
 
 static ff_status collect_weights(const back *l)
 {
-    ff_status st = FF_OK;
     for (int j = 0; j < l->e->n_src; j++)
         for (int b = 0; b < l->e->n_len; b++) FF_TRY(ff_sums_allreduce(l->e->comm, l->src[j].sums[b]));
-    for (int j = 0; j < l->e->n_src && st == FF_OK; j++)
-        for (int b = 0; b < l->e->n_len && st == FF_OK; b++) st = unpack_net(l, j, b);
-    return ff_agree(l->e->comm, st);
+    return ff_agree(l->e->comm, unpack_nets(l));
 }
 
 /* ---- from nodes down to points: rows [latents / mu, strengths, and for the measure: sum of (latents / mu) mean] ---- */
@@ -422,6 +481,7 @@ static void previous_outputs(const back *l, int j)
     const ff_eval *e = l->e;
     const ff_model_config *m = e->c->model->config;
     double *mu_bar = l->g->set[j].mu_bar;
+#pragma omp parallel for schedule(static) if (e->cloud[j]->n_own > GRAD_MANY_ROWS)
     for (int64_t k = 0; k < e->cloud[j]->n_own; k++) {
         double *bar = l->src[j].point_bar + k * e->n_dyn, mu = e->set[j].mu_own[k];
         if (l->index == 0) {

@@ -86,6 +86,10 @@ ff_status ff_grad_points_collect(ff_grad *g, bool final, double unscale);
 ff_status ff_grad_static_collect(ff_grad *g);
 ff_status ff_grad_rows_home(ff_grad *g);
 
+/* Below so many rows, or numbers of weights, a loop is not worth waking threads for. */
+enum { GRAD_MANY_ROWS = 2048, GRAD_MANY_WEIGHTS = 1 << 17 };
+bool ff_grad_many_weights(const ff_grad *g); /* of the model */
+
 /* Index of the tensor that holds these values; the entry of a log scale factor's gradient. */
 int ff_grad_tensor(const ff_grad *g, const float *value);
 double *ff_grad_scale_bar(const ff_grad *g, int layer, int bc, int len);

@@ -236,7 +236,7 @@ static void take_unit(const worker *w, const pair_run *r, int64_t k)
 static void each_unit(const back *l, int j, const pair_run *r, bool take)
 {
     const grad_set *s = &l->g->set[j];
-#pragma omp parallel for schedule(static, 16)
+#pragma omp parallel for schedule(static, 16) if (r->p->n_slot > GRAD_MANY_ROWS)
     for (int64_t k = 0; k < s->n_units; k++) {
         worker w = {.l = l, .s = &l->src[j], .j = j, .unit = &s->unit[k]};
         unit_range(&w);
@@ -268,7 +268,7 @@ static ff_status run_nets(const back *l, int j, const pair_run *r)
     FF_TRY(backend->adjoint->run(backend->impl, r->p->job, r->net, &a));
     for (int b = 0; b < l->e->n_len; b++) {
         const int64_t *words = a.grad + 2 * b * (int64_t)s->grad_len;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (ff_grad_many_weights(l->g))
         for (int64_t k = 0; k < (int64_t)s->grad_len; k++) ff_sums_put_words(s->sums[b], k, words + 2 * k);
         if (a.bad) ff_sums_set_bad(s->sums[b]);
     }
