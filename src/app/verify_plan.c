@@ -305,6 +305,12 @@ static ff_status ref_far_near(verify *v, int i, int j, const serial_tree *t, con
     int64_t *a[5] = {NULL}, n[5] = {0};
     ff_status st = FF_OK;
     for (int k = 0; k < 5 && st == FF_OK; k++) st = plan_ids(v, i, j, names[k], &a[k], &n[k]);
+    bool good = n[1] == n[0] && n[2] == n[0] && n[3] == n[0];
+    for (int64_t k = 0; k < n[0] && st == FF_OK && good; k++)
+        good = a[2][k] >= 0 && a[3][k] >= 0 && a[2][k] <= n[4] && a[3][k] <= n[4] - a[2][k];
+    if (st == FF_OK && !good)
+        st = ff_fail(FF_E_INPUT, "%s: plan %s <- %s: far-near lists point past fn_broadcast_targets",
+                     v->g->path, ff_golden_name(v->g, i), ff_golden_name(v->g, j));
     for (int64_t k = 0; k < n[0] && st == FF_OK; k++)
         for (int64_t q = 0; q < a[3][k] && st == FF_OK; q++)
             st = add_far_near(p, t, s, a[0][k], a[1][k], a[4][a[2][k] + q]);

@@ -111,8 +111,8 @@ ff_status ff_config_bad(const ff_config *c, const char *key, const char *expecte
 /* FF_E_ARG naming key and flag if it has no value. */
 ff_status ff_config_need(const ff_config *c, const char *key);
 
-/* Splits "name=path": *name_len characters of arg are the name (0: none), the path follows. A '/' before '='
- * means that all of it is a path. */
+/* Splits "name=path": *name_len characters of arg are the name (0: none), the path follows. With a '/' before '=' all
+ * of it is a path, unless no such file is there but one named by what follows the '=': a name may have a '/' too. */
 const char *ff_config_split_name(const char *arg, int *name_len);
 
 /* ---- text made from the table ---- */

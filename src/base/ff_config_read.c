@@ -150,8 +150,9 @@ const char *ff_config_split_name(const char *arg, int *name_len)
 {
     const char *eq = strchr(arg, '='), *slash = strchr(arg, '/');
     *name_len = 0;
-    if (eq == NULL || eq == arg || (slash != NULL && slash < eq)) return arg;
+    if (eq == NULL || eq == arg) return arg;
     if (access(arg, F_OK) == 0) return arg; /* a file of that whole name */
+    if (slash != NULL && slash < eq && access(eq + 1, F_OK) != 0) return arg;
     *name_len = (int)(eq - arg);
     return eq + 1;
 }

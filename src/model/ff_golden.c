@@ -103,6 +103,10 @@ static ff_status boundary_mesh(ff_comm *comm, ff_golden *g, const char *name, ff
         for (int64_t d = 0; d < dim; d++) m->points[3 * i + d] = points[i * dim + d];
     (void)snprintf(path, sizeof path, "/inputs/boundary/%s/cells", name);
     FF_GO(ff_golden_i64(g, path, &cells, &n));
+    for (int64_t i = 0; i < n; i++)
+        if (cells[i] < 0 || cells[i] >= rows)
+            FF_GO(ff_fail(FF_E_INPUT, "%s: %s: cell %lld has point %lld, expected 0 to %lld", g->path, path,
+                          (long long)(i / dim), (long long)cells[i], (long long)rows - 1));
     n /= dim;
     *n_faces = n;
     int64_t from = n * comm->rank / comm->size, to = n * (comm->rank + 1) / comm->size;

@@ -215,6 +215,12 @@ static ff_status read_file(const char *path, ff_model **out)
     ff_h5 *f = NULL;
     char *format = NULL, *json = NULL;
     int64_t version = 0;
+    const char *dot = strrchr(path, '.');
+    if (dot != NULL && strcmp(dot, ".mdlus") == 0)
+        return ff_fail(
+            FF_E_INPUT,
+            "%s: a PhysicsNeMo checkpoint, expected a model file; tools/farfield_convert.py makes one of it",
+            path);
     FF_TRY(ff_h5_open(ff_comm_self(), path, &f));
     if (!ff_h5_attr_exists(f, "/", "format") || !ff_h5_attr_exists(f, "/", "config_json")) {
         st = ff_fail(FF_E_INPUT, "%s: no farfield model file; make one with tools/farfield_convert.py", path);

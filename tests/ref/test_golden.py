@@ -74,6 +74,17 @@ class Golden(ref.Case):
             missed = [r["quantity"] for r in json.load(f)["rows"] if not r["ok"]]
         self.assertEqual(missed, ["outputs/p"])
 
+    def test_ids_out_of_range(self):
+        good = os.path.join(ref.ROOT, "tests", "data", "golden_names.h5")
+        for k, (name, value) in enumerate((("inputs/boundary/zone_one|up/cells", 10**6), ("inputs/boundary/Ω/cells", -1))):
+            bad = self.path(f"bad{k}.h5")
+            shutil.copy(good, bad)
+            with h5py.File(bad, "r+") as f:
+                f[name][0, 0] = value
+            r = ref.run("verify", bad)
+            self.assertEqual(r.code, 2)
+            self.assertIn(f"point {value}, expected", r.err)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -115,6 +115,8 @@ static void paths_of_a_deck_start_at_its_folder(void **state)
     assert_int_equal(n, 4);
     assert_string_equal(ff_config_split_name("./body=a.stl", &n), "./body=a.stl");
     assert_int_equal(n, 0);
+    assert_string_equal(ff_config_split_name("wall/up=/dev/null", &n), "/dev/null");
+    assert_int_equal(n, 7);
 }
 
 static void mistakes_are_named(void **state)
