@@ -64,6 +64,13 @@ class Golden(ref.Case):
         self.assertEqual(alone, self.rows([file], 3, 1))
         self.assertLess(max(r["error"] for r in self.rows([file], 1, 1, "--precision", "f64")), 2e-6)
 
+    def test_no_communication_layer(self):
+        # Then no rank holds what plans from boundary to boundary need, and nothing compares them over ranks.
+        file = os.path.join(ref.ROOT, "tests", "data", "golden_direct.h5")
+        alone = self.rows([file], 1, 1)
+        self.assertEqual([], [r for r in alone if not r["ok"]])
+        self.assertEqual(alone, self.rows([file], 3, 1))
+
     def test_figures_of_a_failure(self):
         bad, out = self.path("bad.h5"), self.path("v.json")
         shutil.copy(os.path.join(ref.ROOT, "tests", "data", "golden_names.h5"), bad)
