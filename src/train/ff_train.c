@@ -22,9 +22,9 @@ typedef struct trainer {
     ff_model *m;
     const ff_train_opts *o;
     const ff_pair_backend *backend, *adjoint; /* as ff_train_opts, or a lane of it */
-    ff_pair_backend **lane;                   /* [n_lanes]: a thread each works at a sample of its own */
-    int n_lanes;                              /* 0: samples one after the other */
-    train_keep *keep;                         /* with lanes: bodies, then finer ones */
+    ff_pair_backend **lane; /* [n_lanes]: a thread each works at a sample of its own, or the group at one */
+    int n_lanes;            /* 0: samples one after the other, by the backend itself */
+    train_keep *keep;       /* lanes of several threads: bodies, then finer ones */
     ff_train_state s;
     int n_comp;
     int64_t n_params, *at; /* tensors' places in sums, [n_tensors]; after n_params: the fields' losses */
@@ -72,17 +72,19 @@ static ff_status alloc(trainer *t)
     return ff_sums_create(t->n_params + m->config->outputs.n, &t->sums);
 }
 
-/* Threads share a rank's samples where it has whole ones and a backend that lends lanes. */
+/* Several samples a step go by lanes, where the backend lends some: a rank's threads share its samples, a group of ranks has
+ * one. Whole evaluations of the backend and jobs of its lanes differ in rounding, so that the choice must not depend on the
+ * ranks: losses would. */
 static ff_status make_lanes(trainer *t)
 {
     enum { MOST = 32 };
     const ff_pair_backend *b = t->o->adjoint;
     int64_t slots = (t->o->batch + t->n_groups - 1) / t->n_groups, n = omp_get_max_threads();
-    if (t->group->size != 1 || b == NULL || b->lane_create == NULL) return FF_OK;
-    n = n > slots ? slots : n > MOST ? MOST : n;
+    if (t->o->batch == 1 || b == NULL || b->lane_create == NULL) return FF_OK;
+    n = t->group->size > 1 ? 1 : n > slots ? slots : n > MOST ? MOST : n;
     FF_TRY(FF_NEW0(t->lane, n));
     for (; t->n_lanes < n; t->n_lanes++) FF_TRY(b->lane_create(b->impl, &t->lane[t->n_lanes]));
-    return train_keep_create(2 * t->o->train.n, t->o->keep_bytes, &t->keep);
+    return t->group->size > 1 ? FF_OK : train_keep_create(2 * t->o->train.n, t->o->keep_bytes, &t->keep);
 }
 
 static ff_status start(trainer *t)
@@ -320,11 +322,13 @@ static ff_status run_lanes(const trainer *t, const batch *b)
 }
 
 /* This group's slots: one after the other, or several at once where a rank has samples and lanes to itself. */
-static ff_status run_slots(trainer *t, const batch *b)
+static ff_status run_slots(const trainer *t, const batch *b)
 {
     ff_status st = FF_OK;
-    if (t->n_lanes > 0) return run_lanes(t, b);
-    for (int64_t k = t->my_group; k < b->slots && st == FF_OK; k += t->n_groups) st = run_alone(t, b, k);
+    trainer mine = *t;
+    if (t->n_lanes > 0 && t->group->size == 1) return run_lanes(t, b);
+    if (t->n_lanes > 0) mine.backend = mine.adjoint = t->lane[0];
+    for (int64_t k = t->my_group; k < b->slots && st == FF_OK; k += t->n_groups) st = run_alone(&mine, b, k);
     return st;
 }
 
