@@ -49,10 +49,11 @@ typedef struct kind {
     int n_arrays;
 } kind;
 
-static void add_array(kind *q, const double *a, const double *ref, int64_t n, double scale)
+/* single: the whole array, of which these n values are this rank's, has one element. */
+static void add_array(kind *q, const double *a, const double *ref, int64_t n, double scale, bool single)
 {
     q->n_arrays++;
-    if (n == 1 && scale == fabs(ref[0])) {
+    if (n == 1 && single) {
         q->single_diff = isfinite(a[0]) ? fmax(q->single_diff, fabs(a[0] - ref[0])) : HUGE_VAL;
         q->single_max = fmax(q->single_max, scale);
     } else {
@@ -73,7 +74,7 @@ static ff_status add_dataset(const verify *v, kind *q, const char *dataset, cons
         return ff_fail(FF_E_INPUT, "%s: %s has %lld rows of %lld, expected %lld of %lld", v->file, dataset,
                        (long long)rows, (long long)len, (long long)(from + n), (long long)row_len);
     }
-    add_array(q, a, ref + from * row_len, n * row_len, verify_max_abs(ref, rows * len));
+    add_array(q, a, ref + from * row_len, n * row_len, verify_max_abs(ref, rows * len), rows * len == 1);
     ff_free(ref);
     return FF_OK;
 }
