@@ -90,7 +90,7 @@ enum {
 typedef struct ff_res_exchange {
     cudaEvent_t event[FF_RES_X_EVENTS];
     bool used;
-    double t0_s, t_s; /* of the host, for the way through it */
+    double t0_s, t_s; /* of the host: when all hosts had met; for the way through it, how long it took */
     int64_t bytes_sent;
 } ff_res_exchange;
 

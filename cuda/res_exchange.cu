@@ -89,7 +89,8 @@ done:
     return st;
 }
 
-/* The stream of messages has one group more to do at most; the deadline counts from when what is sent was there. */
+/* The stream of messages has one group more to do at most; the deadline counts from when what is sent was there. Another
+ * rank may be late by as long as this device has worked since the hosts met (ff_comm_limit). */
 ff_status ff_res_watch(ff_resident *r)
 {
     if (r->flying == NULL || !by_device(r)) return FF_OK;
@@ -105,7 +106,7 @@ ff_status ff_res_watch(ff_resident *r)
         if (e != cudaSuccess && e != cudaErrorNotReady)
             return ff_fail(FF_E_INTERNAL, "cuda: waiting for an exchange: %s", cudaGetErrorString(e));
         waited = t0 < 0 ? 0 : ff_now_s() - t0;
-        FF_TRY(d->check(d->ctx, waited));
+        FF_TRY(d->check(d->ctx, waited > t0 - r->flying->t0_s ? waited : 0));
         if (waited > 1e-3) {
             const struct timespec pause = {0, 20000};
             (void)nanosleep(&pause, NULL);

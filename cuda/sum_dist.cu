@@ -142,6 +142,19 @@ done:
     return st;
 }
 
+/* What came, to the device. Local */
+static ff_status up(ff_sum_cuda *s)
+{
+    ff_status st = FF_OK;
+    const sum_dist *d = s->dist;
+    size_t at = 0;
+    for (int i = 0; i < d->n_recv; at += d->recv[i++].bytes)
+        FF_CU(cudaMemcpyAsync(d->recv[i].buf, d->h_stage[1] + at, d->recv[i].bytes, cudaMemcpyHostToDevice,
+                              s->stream));
+done:
+    return st;
+}
+
 /* Collective */
 static ff_status by_host(ff_sum_cuda *s)
 {
@@ -159,10 +172,8 @@ static ff_status by_host(ff_sum_cuda *s)
         host[d->n_send + i] = {d->recv[i].peer, d->h_stage[1] + at, d->recv[i].bytes};
     FF_GO(ff_comm_exchange_begin(d->comm, host, d->n_send, host + d->n_send, d->n_recv, &req));
     FF_GO(ff_comm_exchange_end(d->comm, &req));
-    at = 0;
-    for (int i = 0; i < d->n_recv; at += d->recv[i++].bytes)
-        FF_CU(cudaMemcpyAsync(d->recv[i].buf, d->h_stage[1] + at, d->recv[i].bytes, cudaMemcpyHostToDevice,
-                              s->stream));
+    st = up(s);
+    FF_GO(ff_agree(d->comm, st));
 done:
     ff_free(host);
     return st;
@@ -174,6 +185,7 @@ ff_status sum_dist_begin(ff_sum_cuda *s, ff_status mine)
     sum_dist *d = s->dist;
     if (mine == FF_OK && d->device == NULL) mine = down(s);
     FF_TRY(ff_agree(d->comm, mine));
+    d->met_s = ff_now_s();
     d->traffic.bytes_sent += (int64_t)total(d->send, d->n_send);
     if (d->device == NULL) return by_host(s);
     FF_CU(cudaEventRecord(d->ready, s->stream));
@@ -185,7 +197,7 @@ done:
     return st;
 }
 
-/* The deadline counts from when what is sent was there. */
+/* The deadline counts from when what is sent was there; another rank may be late by as long as this device has worked. */
 ff_status sum_dist_end(ff_sum_cuda *s)
 {
     ff_status st = FF_OK;
@@ -203,7 +215,7 @@ ff_status sum_dist_end(ff_sum_cuda *s)
         if (e != cudaErrorNotReady)
             return ff_fail(FF_E_INTERNAL, "cuda: waiting for an exchange: %s", cudaGetErrorString(e));
         waited = t0 < 0 ? 0 : ff_now_s() - t0;
-        FF_TRY(d->device->check(d->device->ctx, waited));
+        FF_TRY(d->device->check(d->device->ctx, waited > t0 - d->met_s ? waited : 0));
         if (waited > 1e-2) {
             const struct timespec pause = {0, 20000};
             (void)nanosleep(&pause, NULL);

@@ -44,6 +44,7 @@ typedef struct sum_dist {
     ff_msg *send, *recv; /* device buffers */
     int n_send, n_recv, room;
     bool flying;
+    double met_s; /* when all hosts had met before it */
     char *h_stage[2]; /* pinned, where payload goes through the host */
     size_t stage_bytes[2];
     sum_share share[2];

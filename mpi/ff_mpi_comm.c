@@ -51,18 +51,21 @@ static ff_status lost(const ff_comm *c)
     return ff_fail(FF_E_COMM, "MPI: rank %d: the other ranks are lost", c->rank);
 }
 
-/* Waits for all; with a limit the calls are tested until it is over. */
+/* Waits for all; with a limit the calls are tested until it is over, or until as much time as this rank has worked for. */
 static ff_status wait_all(ff_comm *c, int n, MPI_Request *req, const char *what)
 {
     int done = 0;
-    double t0 = ff_now_s(), waited = 0;
+    double t0 = ff_now_s(), waited = 0, most = fmax(c->limit_s, t0 - c->met_s);
     if (!(c->limit_s > 0) || c->limit_s == HUGE_VAL)
         return check(MPI_Waitall(n, req, MPI_STATUSES_IGNORE), what);
     for (;;) {
         FF_TRY(check(MPI_Testall(n, req, &done, MPI_STATUSES_IGNORE), what));
-        if (done) return FF_OK;
         waited = ff_now_s() - t0;
-        if (waited > c->limit_s) break;
+        if (done) {
+            c->met_s = t0 + waited;
+            return FF_OK;
+        }
+        if (waited > most) break;
         if (waited > 1e-3) (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
     c->lost = true;

@@ -107,13 +107,12 @@ static ff_status give_up(ff_nccl *n, ff_status st)
     return st;
 }
 
-static ff_status too_late(const ff_nccl *n, double waited_s)
+static ff_status too_late(const ff_nccl *n, const char *what, double waited_s)
 {
-    return ff_fail(
-        FF_E_COMM,
-        "NCCL: rank %d: an exchange is not over after %.0f s (run.deadline); another rank is lost, "
-        "or much slower",
-        n->ranks->rank, waited_s);
+    return ff_fail(FF_E_COMM,
+                   "NCCL: rank %d: %s is not over after %.0f s (run.deadline); another rank is lost, "
+                   "or much slower",
+                   n->ranks->rank, what, waited_s);
 }
 
 static void pause_after(double waited_s)
@@ -129,7 +128,7 @@ static ff_status settle(ff_nccl *n, double deadline_s, const char *what)
     for (double t0 = ff_now_s(), waited = 0;; waited = ff_now_s() - t0) {
         FF_TRY(check(lib.async_error(n->comm, &state), "ncclCommGetAsyncError"));
         if (state != NCCL_IN_PROGRESS) return check(state, what);
-        if (deadline_s > 0 && waited > deadline_s) return too_late(n, waited);
+        if (deadline_s > 0 && waited > deadline_s) return too_late(n, what, waited);
         pause_after(waited);
     }
 }
@@ -179,7 +178,8 @@ static ff_status check_row(void *ctx, double waited_s)
     if (n->comm == NULL) return gone();
     ff_status st = check(lib.async_error(n->comm, &state), "ncclCommGetAsyncError");
     if (st == FF_OK) st = check(state, "an exchange");
-    if (st == FF_OK && n->deadline_s > 0 && waited_s > n->deadline_s) st = too_late(n, waited_s);
+    if (st == FF_OK && n->deadline_s > 0 && waited_s > n->deadline_s)
+        st = too_late(n, "an exchange", waited_s);
     return st == FF_OK ? FF_OK : give_up(n, st);
 }
 
@@ -200,6 +200,9 @@ void ff_nccl_sleep_before(ff_nccl *n, int64_t exchange_no, double seconds)
 }
 
 /* ---- life ---- */
+
+/* Finding the others' GPUs and networks takes seconds on a large machine; nobody has begun to evaluate. */
+enum { CONNECT_S = 60 };
 
 /* A kernel of NCCL holds its multiprocessors while it waits for another rank. Eight carry more than an exchange of a
  * layer needs and leave the others to the work beside it; who has set the variable knows better. */
@@ -230,7 +233,7 @@ ff_status ff_nccl_create(ff_comm *comm, double deadline_s, ff_nccl **out)
     FF_GO(ff_comm_bcast(comm, &id, sizeof id, 0));
     few_blocks();
     st = check(lib.init_rank(&n->comm, comm->size, id, comm->rank, &config), "ncclCommInitRankConfig");
-    if (st == FF_OK) st = settle(n, deadline_s, "connecting the GPUs");
+    if (st == FF_OK) st = settle(n, deadline_s > 0 ? fmax(deadline_s, CONNECT_S) : 0, "connecting the GPUs");
     FF_GO(ff_agree(comm, st));
     *out = n;
     n = NULL;

@@ -1,6 +1,7 @@
 #include "ff_comm.h"
 
 #include "ff_mem.h"
+#include "ff_timer.h"
 
 #include <string.h>
 
@@ -71,7 +72,7 @@ static void self_destroy(ff_comm *c)
 static const ff_comm_ops self_ops = {"self",          self_barrier,   self_bcast,          self_allreduce,
                                      self_allgatherv, self_alltoallv, self_exchange_begin, self_exchange_end,
                                      self_split,      self_destroy};
-static ff_comm self_comm = {&self_ops, 0, 1, NULL, 0, false};
+static ff_comm self_comm = {&self_ops, 0, 1, NULL, 0, 0, false};
 
 ff_comm *ff_comm_self(void)
 {
@@ -153,7 +154,9 @@ ff_status ff_comm_exchange_end(ff_comm *c, ff_request **req)
 
 void ff_comm_limit(ff_comm *c, double limit_s)
 {
-    if (c->size > 1) c->limit_s = limit_s;
+    if (c->size == 1) return;
+    c->limit_s = limit_s;
+    c->met_s = ff_now_s();
 }
 
 bool ff_comm_lost(const ff_comm *c)

@@ -48,8 +48,8 @@ typedef struct ff_comm_ops {
 struct ff_comm {
     const ff_comm_ops *ops;
     int rank, size;
-    void *impl; /* of the row */
-    double limit_s;
+    void *impl;            /* of the row */
+    double limit_s, met_s; /* met_s: when the limit was set, or the last wait under it ended (ff_now_s) */
     bool lost;
 };
 
@@ -81,9 +81,11 @@ ff_status ff_comm_exchange_end(ff_comm *c, ff_request **req); /* NULL request is
 ff_status ff_comm_split(ff_comm *c, int colour, ff_comm **out);
 
 /* From now on an agreement (ff_agree, a barrier, small reductions and broadcasts), a gathering of less than 1 GiB or an
- * exchange that takes longer fails with FF_E_COMM, and the communicator is lost: every later call on it fails at once, and its process should end, with all others, by the
- * launcher's help. HUGE_VAL: as long as it takes, yet a rank with a limit and one without still meet; all ranks begin with
- * it in one place. 0, the state at first: the library's blocking calls, which never meet those.               Local */
+ * exchange that takes longer fails with FF_E_COMM, and the communicator is lost: every later call on it fails at once, and
+ * its process should end, with all others, by the launcher's help. Another rank may also be late by as long as this one
+ * has worked since they last met: of two that share long work unequally the slower one is not lost. HUGE_VAL: as long as
+ * it takes, yet a rank with a limit and one without still meet; all ranks begin with it in one place. 0, the state at
+ * first: the library's blocking calls, which never meet those.                                               Local */
 void ff_comm_limit(ff_comm *c, double limit_s);
 bool ff_comm_lost(const ff_comm *c); /* Local */
 

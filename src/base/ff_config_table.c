@@ -720,9 +720,8 @@ const ff_option ff_options[] = {
      .range = "> 0",
      .unit = "s",
      .verbs = ALL,
-     .help = "On GPUs: where a rank waits longer for the others within an evaluation, all ranks end with one "
-             "message; "
-             "larger where the GPUs of a run differ much in speed."},
+     .help = "On GPUs: where a rank waits for the others within an evaluation, longer than this and than it "
+             "has worked itself since they met, all ranks end with one message."},
     {.key = "run.threads",
      .type = FF_OPT_INT,
      .value = "0",
