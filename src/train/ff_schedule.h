@@ -1,4 +1,5 @@
-/* Learning rate by step: linear warm-up, then constant, half a cosine, a straight line, or halved (times factor) where the loss stands still. */
+/* Learning rate by step: linear warm-up, then constant, half a cosine, a straight line, or halved (times factor) where the
+ * loss stands still. */
 #ifndef FF_SCHEDULE_H
 #define FF_SCHEDULE_H
 
