@@ -89,7 +89,9 @@ static ff_status side_build_dist(ff_sum_cuda *s, int k, const double *d_x, int64
         st = ff_fail(FF_E_INTERNAL, "cuda: a launch failed: boxes of nodes");
     FF_GO(ff_agree(s->dist->comm, st));
     FF_GO(sum_share_nodes(s, k));
-    FF_CU(s->row->place(side, d_own, s->o.dim, s->d_frame, SUM_DOWN, s->stream));
+    if (s->row->place(side, d_own, s->o.dim, s->d_frame, SUM_DOWN, s->stream) != cudaSuccess)
+        st = ff_fail(FF_E_INTERNAL, "cuda: a launch failed: places of points");
+    st = ff_agree(s->dist->comm, st);
 done:
     ff_cuda_free(s->pool, d_own);
     return st;
@@ -209,8 +211,8 @@ static ff_status build_dist(ff_sum_cuda *s, const double *const d_x[2], const in
     ff_status st = FF_ALLOC(s->pool, s->d_frame, 1);
     if (st == FF_OK) st = sum_frame_box(s->pool, d_x, n, s->o.dim, s->d_frame);
     FF_TRY(ff_agree(comm, st));
-    FF_TRY(sum_dist_frame(s));
-    st = sum_frame_finish(s->pool, s->d_frame);
+    st = sum_dist_frame(s);
+    if (st == FF_OK) st = sum_frame_finish(s->pool, s->d_frame);
     if (st == FF_OK) st = check_frame(s);
     FF_TRY(ff_agree(comm, st));
     FF_TRY(build_once(s, d_x, all, &again));
