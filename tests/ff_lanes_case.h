@@ -86,8 +86,8 @@ static inline bool same(const outcome *a, const outcome *b)
 {
     if (!isfinite(a->r.loss) || a->r.loss != b->r.loss) return false;
     for (int i = 0; i < a->m->n_tensors; i++)
-        if (memcmp(a->m->tensor[i].value, b->m->tensor[i].value,
-                   (size_t)a->m->tensor[i].n * sizeof(float)) != 0)
+        if (memcmp(a->m->tensor[i].value, b->m->tensor[i].value, (size_t)a->m->tensor[i].n * sizeof(float)) !=
+            0)
             return false;
     return true;
 }
