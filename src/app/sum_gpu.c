@@ -159,7 +159,11 @@ ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat, sum_gpu_result *
     FF_TRY(app_gpu_pick(m->app, &gpu));
     ff_status st = ff_agree(m->app->comm, ff_cuda_stream_open(gpu, &d.pool));
     if (st == FF_OK) st = app_gpu_transport(m->app, gpu, &d.row);
-    if (st == FF_OK) st = run(&d, n_check, repeat, out);
+    if (st == FF_OK) {
+        ff_comm_limit(m->app->comm, ff_config_double(m->app->config, "run.deadline"));
+        st = run(&d, n_check, repeat, out);
+        if (!ff_comm_lost(m->app->comm)) ff_comm_limit(m->app->comm, HUGE_VAL);
+    }
     ff_sum_cuda_destroy(&d.s);
     ff_cuda_stream_close(&d.pool);
     return st;
