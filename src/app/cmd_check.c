@@ -214,8 +214,8 @@ static ff_status check_file(ff_app *app, const char *path, int64_t *defects)
     uint8_t *bad = NULL;
     ff_read_opts opts = ff_app_read_opts(app);
     const ff_config *c = app->config;
-    const char *json = ff_config_string(c, "write.json");
-    bool print = json == NULL || (strcmp(json, "-") != 0 && strcmp(json, "/dev/stdout") != 0);
+    const char *json = ff_app_json_path(app);
+    bool print = json == NULL || strcmp(json, "-") != 0;
     FF_TRY(ff_mesh_read(path, &opts, &m));
     FF_GO(snap(c, m, print));
     FF_GO(ff_mesh_measure(m, &s));

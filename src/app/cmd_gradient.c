@@ -106,8 +106,7 @@ static ff_status corner_scale(const sensitivity *s, const ff_mesh *m, double *sc
         corners_of(s, m, k, bar);
         for (int a = 0; a < 9; a++) top = fmax(top, fabs(bar[a]));
     }
-    FF_TRY(ff_comm_allreduce(s->p->app->comm, &top, 1, FF_MAX_F64));
-    if (isfinite(top)) (void)frexp(top, &e);
+    FF_TRY(ff_sums_exponents(s->p->app->comm, 1, &top, &e));
     *scale = ldexp(1, -e);
     return FF_OK;
 }

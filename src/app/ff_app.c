@@ -129,7 +129,7 @@ static ff_status read_options(ff_app *app, int n_args, char *const *args)
     return check_files(app);
 }
 
-static const char *json_path(const ff_app *app)
+const char *ff_app_json_path(const ff_app *app)
 {
     if (app->verb->text.bit == FF_VERB_INFO) return ff_config_bool(app->config, "info.json") ? "-" : NULL;
     const char *path = ff_config_string(app->config, "write.json");
@@ -157,10 +157,10 @@ static ff_status apply_common(const ff_app *app)
     for (int i = 0; i < 4; i++)
         if (strcmp(ff_config_string(c, "run.log_level"), level[i]) == 0) ff_log_set_level((ff_log_level)i);
     FF_TRY(check_outputs(c));
-    if (json_path(app) != NULL) {
+    if (ff_app_json_path(app) != NULL) {
         /* JSON on standard output stands alone there. */
-        if (strcmp(json_path(app), "-") == 0) ff_log_set_level(FF_LOG_WARN);
-        FF_TRY(ff_app_may_write_text(app, json_path(app)));
+        if (strcmp(ff_app_json_path(app), "-") == 0) ff_log_set_level(FF_LOG_WARN);
+        FF_TRY(ff_app_may_write_text(app, ff_app_json_path(app)));
     }
     if (ff_config_int(c, "run.threads") > 0) omp_set_num_threads((int)ff_config_int(c, "run.threads"));
     ff_mem_set_budget((size_t)ff_config_int(c, "run.memory"));
@@ -248,7 +248,7 @@ done:
 /* Closes the object and writes it on rank 0. Collective */
 static ff_status json_write(ff_app *app)
 {
-    const char *path = json_path(app);
+    const char *path = ff_app_json_path(app);
     if (path == NULL) return FF_OK;
     if (app->verb->figures) FF_TRY(json_phases(app));
     int64_t peak = (int64_t)ff_mem_peak();

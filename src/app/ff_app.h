@@ -62,6 +62,9 @@ int ff_app_main(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_args, ch
 ff_status ff_app_may_write(const ff_app *app, const char *path);
 ff_status ff_app_may_write_text(const ff_app *app, const char *path); /* pipes and devices too Collective */
 
+/* Where the figures go as JSON: a file; "-", alone on standard output, by whatever name; NULL: nowhere. Local */
+const char *ff_app_json_path(const ff_app *app);
+
 /* Whole file text on every rank (rank 0 reads). Owned by the caller; terminated; n bytes before the
  * terminator. Errors: FF_E_INPUT missing, a directory, larger than max_bytes. Collective */
 ff_status ff_app_read_text(ff_comm *comm, const char *path, int64_t max_bytes, char **text, int64_t *n);

@@ -55,18 +55,6 @@ double *ff_grad_scale_bar(const ff_grad *g, int layer, int bc, int len)
     return bar_of(g, name);
 }
 
-ff_status ff_grad_exponents(ff_comm *comm, int n, const double *magnitude, int *e)
-{
-    double top[4] = {0};
-    for (int i = 0; i < n; i++) top[i] = magnitude[i];
-    FF_TRY(ff_comm_allreduce(comm, top, n, FF_MAX_F64));
-    for (int i = 0; i < n; i++) {
-        e[i] = 0;
-        if (isfinite(top[i])) (void)frexp(top[i], &e[i]);
-    }
-    return FF_OK;
-}
-
 static double final_value(const ff_grad *g, const void *y, int64_t p)
 {
     return g->e->opts.f64 ? ((const double *)y)[p] : (double)((const float *)y)[p];
@@ -83,7 +71,7 @@ static ff_status calibration_scale(const ff_grad *g, const void *y, const double
         top[0] = fmax(top[0], fabs(out_bar[p]));
         top[1] = fmax(top[1], fabs(final_value(g, y, p)));
     }
-    FF_TRY(ff_grad_exponents(g->e->comm, 3, top, e));
+    FF_TRY(ff_sums_exponents(g->e->comm, 3, top, e));
     scale[0] = ldexp(1, -e[0] - e[2]);
     scale[1] = ldexp(1, -e[1]);
     return FF_OK;

@@ -274,7 +274,7 @@ static ff_status choose_scale(back *l)
         n_s += i < e->n_src ? (double)e->cloud[i]->n : 0;
     }
     top[3] = n_t * n_s;
-    FF_TRY(ff_grad_exponents(e->comm, 4, top, x));
+    FF_TRY(ff_sums_exponents(e->comm, 4, top, x));
     sum = x[1] + x[2] + x[3] - ROOM;
     sum = x[0] + (sum > 90 ? 90 : sum < -90 ? -90 : sum);
     l->scale = ldexp(1, -sum);

@@ -68,10 +68,6 @@ bool ff_grad_static(const ff_grad *g); /* static source features are */
 ff_status ff_grad_layers_f32(ff_grad *g, const double *out_bar);
 ff_status ff_grad_layers_f64(ff_grad *g, const double *out_bar);
 
-/* Exponent e of the largest of magnitudes: 2^e is above it and at most twice as much; 0 for zero, NaN and infinity. Exact
- * sums have a fixed unit: what goes in is first brought near 1 by a power of two, which rounds nothing. Collective */
-ff_status ff_grad_exponents(ff_comm *comm, int n, const double *magnitude, int *e);
-
 /* Calibration: gradients of its parameters from own rows, and the cotangent before it in place. y: final outputs before
  * calibration, own rows in the instance's type. Collective */
 ff_status ff_grad_calibrate(ff_grad *g, const void *y, double *out_bar);
