@@ -35,12 +35,31 @@ static __device__ __forceinline__ void slab_product(float (&acc)[4][4], const sl
     }
 }
 
-static __device__ __forceinline__ void slab_clear(float (&acc)[4][4])
+/* acc = the product over k in [begin, end). load(k0, e) brings the entries e of both slabs at k0, those past the end 0. */
+template <class INDEX, class LOAD>
+static __device__ __forceinline__ void each_slab(float (&acc)[4][4], const slab &a, const slab &b,
+                                                 INDEX begin, INDEX end, LOAD load)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++) acc[i][j] = 0.0f;
+    for (INDEX k0 = begin; k0 < end; k0 += DEPTH) {
+#pragma unroll
+        for (int r = 0; r < TILE * DEPTH / SOURCE_THREADS; r++)
+            load(k0, (int)threadIdx.x + r * SOURCE_THREADS);
+        __syncthreads();
+        slab_product(acc, a, b);
+        __syncthreads();
+    }
+}
+
+/* take(row, column, value) of the thread's entries. */
+template <class TAKE> static __device__ __forceinline__ void each_entry(const float (&acc)[4][4], TAKE take)
+{
+    int ty = (int)threadIdx.x / 16, tx = (int)threadIdx.x % 16;
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 4; j++) take(4 * ty + i, 4 * tx + j, acc[i][j]);
 }
 
 static __global__ void __launch_bounds__(SOURCE_THREADS)
@@ -57,64 +76,46 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
     adj_hidden(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io)
 {
     __shared__ __align__(16) slab a, b;
-    int tid = (int)threadIdx.x, out0 = (int)blockIdx.y * TILE;
+    int out0 = (int)blockIdx.y * TILE;
     int64_t slot0 = (int64_t)blockIdx.x * TILE;
     float acc[4][4];
-    slab_clear(acc);
-    for (int k0 = 0; k0 < c.n_feat; k0 += DEPTH) {
-#pragma unroll
-        for (int r = 0; r < TILE * DEPTH / SOURCE_THREADS; r++) {
-            int e = tid + r * SOURCE_THREADS, k = e % DEPTH, i = e / DEPTH;
-            bool here = k0 + k < c.n_feat && slot0 + i < io.n_slot;
-            a[k][i] = here ? io.feat[(slot0 + i) * (c.n_feat + 1) + k0 + k] : 0.0f;
-            k = e / TILE;
-            i = e % TILE;
-            here = k0 + k < c.n_feat && out0 + i < c.off_m;
-            b[k][i] = here ? io.w[ff_adj_source_at(&c, out0 + i, k0 + k)] : 0.0f;
-        }
-        __syncthreads();
-        slab_product(acc, a, b);
-        __syncthreads();
-    }
-    int ty = tid / 16, tx = tid % 16;
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            int64_t s = slot0 + 4 * ty + i;
-            int o = out0 + 4 * tx + j;
-            if (s < io.n_slot && o < c.off_m) io.rec[s * c.rec_len + o] = acc[i][j] + io.b[o];
-        }
+    each_slab(acc, a, b, 0, c.n_feat, [&](int k0, int e) {
+        int k = e % DEPTH, i = e / DEPTH;
+        bool here = k0 + k < c.n_feat && slot0 + i < io.n_slot;
+        a[k][i] = here ? io.feat[(slot0 + i) * (c.n_feat + 1) + k0 + k] : 0.0f;
+        k = e / TILE;
+        i = e % TILE;
+        here = k0 + k < c.n_feat && out0 + i < c.off_m;
+        b[k][i] = here ? io.w[ff_adj_source_at(&c, out0 + i, k0 + k)] : 0.0f;
+    });
+    each_entry(acc, [&](int row, int col, float v) {
+        int64_t s = slot0 + row;
+        int o = out0 + col;
+        if (s < io.n_slot && o < c.off_m) io.rec[s * c.rec_len + o] = v + io.b[o];
+    });
 }
 
 static __global__ void __launch_bounds__(SOURCE_THREADS)
     adj_features_back(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io)
 {
     __shared__ __align__(16) slab a, b;
-    int tid = (int)threadIdx.x, feat0 = (int)blockIdx.y * TILE;
+    int feat0 = (int)blockIdx.y * TILE;
     int64_t slot0 = (int64_t)blockIdx.x * TILE;
     float acc[4][4];
-    slab_clear(acc);
-    for (int k0 = 0; k0 < c.n_out; k0 += DEPTH) {
-#pragma unroll
-        for (int r = 0; r < TILE * DEPTH / SOURCE_THREADS; r++) {
-            int e = tid + r * SOURCE_THREADS, k = e % DEPTH, i = e / DEPTH;
-            bool here = k0 + k < c.n_out && slot0 + i < io.n_slot;
-            a[k][i] = here ? (float)io.rows[(slot0 + i) * c.row_len + k0 + k] : 0.0f;
-            k = e % 8 + e / (8 * TILE) * 8; /* a weight's neighbours are those of the next units */
-            i = e / 8 % TILE;
-            here = k0 + k < c.n_out && feat0 + i < c.n_feat;
-            b[k][i] = here ? io.w[ff_adj_source_at(&c, k0 + k, feat0 + i)] : 0.0f;
-        }
-        __syncthreads();
-        slab_product(acc, a, b);
-        __syncthreads();
-    }
-    int ty = tid / 16, tx = tid % 16;
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 4; j++) {
-            int64_t s = slot0 + 4 * ty + i;
-            int f = feat0 + 4 * tx + j;
-            if (s < io.n_slot && f < c.n_feat) io.feat_bar[s * c.n_feat + f] = acc[i][j];
-        }
+    each_slab(acc, a, b, 0, c.n_out, [&](int k0, int e) {
+        int k = e % DEPTH, i = e / DEPTH;
+        bool here = k0 + k < c.n_out && slot0 + i < io.n_slot;
+        a[k][i] = here ? (float)io.rows[(slot0 + i) * c.row_len + k0 + k] : 0.0f;
+        k = e % 8 + e / (8 * TILE) * 8; /* a weight's neighbours are those of the next units */
+        i = e / 8 % TILE;
+        here = k0 + k < c.n_out && feat0 + i < c.n_feat;
+        b[k][i] = here ? io.w[ff_adj_source_at(&c, k0 + k, feat0 + i)] : 0.0f;
+    });
+    each_entry(acc, [&](int row, int col, float v) {
+        int64_t s = slot0 + row;
+        int f = feat0 + col;
+        if (s < io.n_slot && f < c.n_feat) io.feat_bar[s * c.n_feat + f] = v;
+    });
 }
 
 static __global__ void __launch_bounds__(SOURCE_THREADS)
@@ -130,26 +131,6 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
                        (int)(t % items), &out);
 }
 
-/* Entries [64 units of the layer][64 features] over the sources of a unit. */
-static __device__ __forceinline__ void unit_product(const ff_adj_source &c, const adj_source_io &io,
-                                                    int64_t begin, int64_t end, int out0, int feat0, slab &a,
-                                                    slab &b, float (&acc)[4][4])
-{
-    slab_clear(acc);
-    for (int64_t s0 = begin; s0 < end; s0 += DEPTH) {
-#pragma unroll
-        for (int r = 0; r < TILE * DEPTH / SOURCE_THREADS; r++) {
-            int e = (int)threadIdx.x + r * SOURCE_THREADS, k = e / TILE, i = e % TILE;
-            int64_t s = s0 + k;
-            a[k][i] = s < end && out0 + i < c.n_out ? (float)io.rows[s * c.row_len + out0 + i] : 0.0f;
-            b[k][i] = s < end && feat0 + i <= c.n_feat ? io.feat[s * (c.n_feat + 1) + feat0 + i] : 0.0f;
-        }
-        __syncthreads();
-        slab_product(acc, a, b);
-        __syncthreads();
-    }
-}
-
 static __global__ void __launch_bounds__(SOURCE_THREADS)
     adj_source_weights(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io)
 {
@@ -161,7 +142,13 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
     float acc[4][4];
     bool good = true;
     for (int64_t u = first; u < last; u++) {
-        unit_product(c, io, io.unit_off[u], io.unit_off[u + 1], out0, feat0, a, b, acc);
+        int64_t end = io.unit_off[u + 1];
+        each_slab(acc, a, b, io.unit_off[u], end, [&](int64_t s0, int e) {
+            int k = e / TILE, i = e % TILE;
+            int64_t s = s0 + k;
+            a[k][i] = s < end && out0 + i < c.n_out ? (float)io.rows[s * c.row_len + out0 + i] : 0.0f;
+            b[k][i] = s < end && feat0 + i <= c.n_feat ? io.feat[s * (c.n_feat + 1) + feat0 + i] : 0.0f;
+        });
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll

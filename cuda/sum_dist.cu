@@ -4,7 +4,7 @@
  * While the devices exchange the host waits, with the transport's deadline, and the stream of work goes on with what stands
  * in it; nothing that needs what comes is queued before it is there.
  *
- * sum_gather, sum_scatter_rows
+ * sum_take_rows, sum_put_rows (sum_dist.cuh)
  * Work    a thread a number of a row; rows are those of this rank's points in the order of their owners
  * Bytes   16 a number; the side of the points as given is in no order
  * Oracle  tests/gpu/sum_ranks.c: bits of one rank */
@@ -228,20 +228,6 @@ done:
 
 /* ---- rows to owners and back ---- */
 
-static __global__ void __launch_bounds__(256)
-    sum_gather(int64_t n, int64_t width, const int32_t *home, const double *from, double *to)
-{
-    const int64_t i = ff_thread();
-    if (i < n * width) to[i] = from[home[i / width] * width + i % width];
-}
-
-static __global__ void __launch_bounds__(256)
-    sum_scatter_rows(int64_t n, int64_t width, const int32_t *home, const double *from, double *to)
-{
-    const int64_t i = ff_thread();
-    if (i < n * width) to[home[i / width] * width + i % width] = from[i];
-}
-
 static int64_t before(const int64_t *count, int r)
 {
     int64_t at = 0;
@@ -280,8 +266,8 @@ ff_status sum_dist_in(ff_sum_cuda *s, int k, const double *d_home, int64_t width
     FF_GO(FF_ALLOC(s->pool, send, h->n_home * width));
     FF_GO(FF_ALLOC(s->pool, *d_own, before(h->take, s->dist->comm->size) * width));
     if (h->n_home > 0)
-        sum_gather<<<ff_grid(h->n_home * width, 1), 256, 0, s->stream>>>(h->n_home, width, h->d_home, d_home,
-                                                                         send);
+        sum_take_rows<<<ff_grid(h->n_home * width, 1), 256, 0, s->stream>>>(h->n_home, width, h->d_home,
+                                                                            d_home, send);
     FF_CU(cudaGetLastError());
     FF_GO(rows_between(s, h->give, send, h->take, *d_own, width));
 done:
@@ -302,8 +288,8 @@ done:
     st = sum_dist_begin(s, st);
     if (st == FF_OK) st = sum_dist_end(s);
     if (st == FF_OK && h->n_home > 0)
-        sum_scatter_rows<<<ff_grid(h->n_home * width, 1), 256, 0, s->stream>>>(h->n_home, width, h->d_home,
-                                                                               recv, d_home);
+        sum_put_rows<<<ff_grid(h->n_home * width, 1), 256, 0, s->stream>>>(h->n_home, width, h->d_home, recv,
+                                                                           d_home);
     if (st == FF_OK && cudaGetLastError() != cudaSuccess)
         st = ff_fail(FF_E_INTERNAL, "cuda: a launch failed in sum_dist_out");
     ff_cuda_free(s->pool, recv);

@@ -96,4 +96,21 @@ ff_status sum_dist_balance(ff_sum_cuda *s, int k, const sum_plan *plan, bool *ag
 /* All ranks' rows of home points, in order of their numbers (a new block).                             Collective */
 ff_status sum_dist_all(ff_sum_cuda *s, int k, const double *d_home, int64_t width, double **d_all);
 
+/* Rows of `width` T to and from a list of ids: to[i] = from[id[i]], to[id[i]] = from[i]; a thread a T. */
+template <class T>
+static __global__ void __launch_bounds__(256)
+    sum_take_rows(int64_t n, int64_t width, const int32_t *id, const T *from, T *to)
+{
+    const int64_t i = ff_thread();
+    if (i < n * width) to[i] = from[id[i / width] * width + i % width];
+}
+
+template <class T>
+static __global__ void __launch_bounds__(256)
+    sum_put_rows(int64_t n, int64_t width, const int32_t *id, const T *from, T *to)
+{
+    const int64_t i = ff_thread();
+    if (i < n * width) to[id[i / width] * width + i % width] = from[i];
+}
+
 #endif

@@ -3,7 +3,7 @@
  *
  * sum_marks      marks of the nodes of others, in order of ranks, levels, nodes: a thread a node
  * sum_marked     their ids, without gaps
- * sum_take_rows, sum_put_rows   rows of 16-byte words to and from a list of ids: a thread a word
+ * sum_take_rows, sum_put_rows (sum_dist.cuh)   rows of 16-byte words to and from a list of ids: a thread a word
  * Order   ids ascend in each rank's part
  * Oracle  tests/gpu/sum_ranks.c: bits of one rank */
 #include "sum_dist.cuh"
@@ -50,20 +50,6 @@ static __global__ void __launch_bounds__(256) sum_marked(const mark_args a)
 {
     const int64_t i = ff_thread();
     if (i < a.n && a.at[i] < a.at[i + 1]) a.id[a.at[i]] = (int32_t)id_of(a, i);
-}
-
-static __global__ void __launch_bounds__(256)
-    sum_take_rows(int64_t n, int64_t words, const int32_t *id, const uint4 *from, uint4 *to)
-{
-    const int64_t i = ff_thread();
-    if (i < n * words) to[i] = from[id[i / words] * words + i % words];
-}
-
-static __global__ void __launch_bounds__(256)
-    sum_put_rows(int64_t n, int64_t words, const int32_t *id, const uint4 *from, uint4 *to)
-{
-    const int64_t i = ff_thread();
-    if (i < n * words) to[id[i / words] * words + i % words] = from[i];
 }
 
 /* ---- lists ---- */
