@@ -13,6 +13,7 @@ typedef struct verify {
     int n_rows, n_failed;
 } verify;
 
+bool verify_f64(const verify *v); /* --precision f64 */
 /* Prints and counts one row; err is this rank's worst, the largest of all ranks counts.      Collective */
 ff_status verify_row(verify *v, const char *what, double err, double tol);
 /* A row that says why there is nothing to compare; does not count.                           Collective */

@@ -29,6 +29,11 @@ ff_status ff_golden_kind_of(const char *path, ff_golden_kind *out);
 ff_status ff_golden_open(ff_comm *comm, const char *path, ff_golden **out); /* Collective */
 void ff_golden_close(ff_golden **g);
 
+/* The roundings behind the file's float64 values, after which ours may be compared as closely as double allows: faces
+ * get its float32 measures, the square of the smoothing radius is rounded to float32 (1.7e-8 of 1e-16: what a face alone
+ * adds to itself). Before ff_eval_create. Errors: FF_E_INPUT measures are missing or of another shape. Collective */
+ff_status ff_golden_round_as_file(ff_comm *comm, ff_golden *g);
+
 /* Name of source i as the file writes it, or "prediction" for i = -1. */
 const char *ff_golden_name(const ff_golden *g, int i);
 /* Name of a field, boundary or length as the file writes it: `/` becomes `|`. out [512]. */
