@@ -2,10 +2,20 @@
  * lists), for exchanges, and for results, never inside a layer on one rank. */
 #include "ff_resident.cuh"
 
+extern "C" {
+#include "ff_mem_hold.h"
+}
+
 #include <nvtx3/nvToolsExt.h>
 #include <string.h>
 
 /* ---- clouds ---- */
+
+/* Pinned memory between ranks, which calls on a lost communicator may still use. */
+static void free_messages(void *p)
+{
+    if (!ff_mem_held()) (void)cudaFreeHost(p);
+}
 
 static void cloud_free(ff_resident *r, ff_res_cloud *c)
 {
@@ -16,10 +26,10 @@ static void cloud_free(ff_resident *r, ff_res_cloud *c)
     for (int k = 0; k < FF_RES_N_GIVEN; k++) ff_cuda_free(pool, c->d_given[k]);
     ff_cuda_tree_destroy(pool, &c->tree);
     for (size_t k = 0; k < sizeof block / sizeof *block; k++) ff_cuda_free(pool, block[k]);
-    (void)cudaFreeHost(c->h_msg[0]);
-    (void)cudaFreeHost(c->h_msg[1]);
-    (void)cudaFreeHost(c->h_urow);
-    (void)cudaFreeHost(c->h_brow);
+    free_messages(c->h_msg[0]);
+    free_messages(c->h_msg[1]);
+    free_messages(c->h_urow);
+    free_messages(c->h_brow);
     ff_free(c->home);
     ff_free(c->cut);
     ff_free(c->range);
@@ -300,7 +310,7 @@ static void ranks_free(ff_resident *r)
             if (r->exchange[k].event[i] != NULL) (void)cudaEventDestroy(r->exchange[k].event[i]);
     if (r->messages != NULL) (void)cudaStreamDestroy(r->messages);
     ff_free(r->exchange);
-    (void)cudaFreeHost(r->h_gather);
+    free_messages(r->h_gather);
     ff_free(r->gather_off);
     ff_free(r->runs);
     ff_free(r->msgs.send);

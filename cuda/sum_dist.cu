@@ -11,6 +11,7 @@
 #include "sum_dist.cuh"
 
 extern "C" {
+#include "ff_mem_hold.h"
 #include "ff_timer.h"
 }
 
@@ -58,7 +59,8 @@ void sum_dist_destroy(ff_sum_cuda *s)
         ff_free(h->take);
         ff_free(h->cut);
         ff_free(h->wanted);
-        if (d->h_stage[k] != NULL) (void)cudaFreeHost(d->h_stage[k]);
+        if (d->h_stage[k] != NULL && !ff_mem_held())
+            (void)cudaFreeHost(d->h_stage[k]); /* else calls may use it */
     }
     ff_free(d->send);
     ff_free(d->recv);

@@ -1,6 +1,7 @@
 #include "ff_mpi_comm.h"
 
 #include "ff_mem.h"
+#include "ff_mem_hold.h"
 #include "ff_timer.h"
 
 #include <math.h>
@@ -51,15 +52,24 @@ static ff_status lost(const ff_comm *c)
     return ff_fail(FF_E_COMM, "MPI: rank %d: the other ranks are lost", c->rank);
 }
 
+/* Calls are under way whose buffers the library may still touch: they stay where they are until the process ends. */
+static ff_status lose(ff_comm *c, ff_status st)
+{
+    if (st == FF_OK) return st;
+    c->lost = true;
+    ff_mem_hold();
+    return st;
+}
+
 /* Waits for all; with a limit the calls are tested until it is over, or until as much time as this rank has worked for. */
 static ff_status wait_all(ff_comm *c, int n, MPI_Request *req, const char *what)
 {
     int done = 0;
     double t0 = ff_now_s(), waited = 0, most = fmax(c->limit_s, t0 - c->met_s);
     if (!(c->limit_s > 0) || c->limit_s == HUGE_VAL)
-        return check(MPI_Waitall(n, req, MPI_STATUSES_IGNORE), what);
+        return lose(c, check(MPI_Waitall(n, req, MPI_STATUSES_IGNORE), what));
     for (;;) {
-        FF_TRY(check(MPI_Testall(n, req, &done, MPI_STATUSES_IGNORE), what));
+        FF_TRY(lose(c, check(MPI_Testall(n, req, &done, MPI_STATUSES_IGNORE), what)));
         waited = ff_now_s() - t0;
         if (done) {
             c->met_s = t0 + waited;
@@ -68,11 +78,11 @@ static ff_status wait_all(ff_comm *c, int n, MPI_Request *req, const char *what)
         if (waited > most) break;
         if (waited > 1e-3) (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     }
-    c->lost = true;
-    return ff_fail(FF_E_COMM,
+    return lose(
+        c, ff_fail(FF_E_COMM,
                    "rank %d: another rank has not come to an exchange within %.0f s (run.deadline); it is "
                    "lost, or much slower",
-                   c->rank, waited);
+                   c->rank, waited));
 }
 
 static ff_status mpi_barrier(ff_comm *c)
@@ -170,7 +180,7 @@ static ff_status allgatherv_long(ff_comm *c, const void *send, size_t bytes, cha
 static ff_status mpi_allgatherv(ff_comm *c, const void *send, size_t bytes, void *recv,
                                 const size_t *recv_bytes)
 {
-    const mpi_row *row = row_of(c);
+    mpi_row *row = row_of(c);
     size_t total = 0;
     if (c->lost) return lost(c);
     for (int r = 0; r < c->size; r++) total += recv_bytes != NULL ? recv_bytes[r] : bytes;
@@ -182,10 +192,15 @@ static ff_status mpi_allgatherv(ff_comm *c, const void *send, size_t bytes, void
     }
     if (c->limit_s > 0) {
         MPI_Request req;
-        FF_TRY(check(MPI_Iallgatherv(send, (int)bytes, MPI_BYTE, recv, row->count, row->displ, MPI_BYTE,
-                                     row->comm, &req),
-                     "MPI_Iallgatherv"));
-        return wait_all(c, 1, &req, "MPI_Iallgatherv");
+        bool small = total <= SMALL_BYTES; /* recv may stand on the caller's stack */
+        char *to = small ? (char *)row->small : recv;
+        if (bytes > 0) memcpy(to + row->displ[c->rank], send, bytes);
+        FF_TRY(check(
+            MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, to, row->count, row->displ, MPI_BYTE, row->comm, &req),
+            "MPI_Iallgatherv"));
+        FF_TRY(wait_all(c, 1, &req, "MPI_Iallgatherv"));
+        if (small && total > 0) memcpy(recv, to, total);
+        return FF_OK;
     }
     return check(
         MPI_Allgatherv(send, (int)bytes, MPI_BYTE, recv, row->count, row->displ, MPI_BYTE, row->comm),
@@ -214,14 +229,16 @@ static ff_status request_create(ff_comm *c, size_t n, ff_request **out)
     return st;
 }
 
-static ff_status post(const mpi_row *row, ff_request *rq, char *buf, size_t bytes, int peer, bool is_send)
+/* A failure among several leaves the communicator lost: the others are posted. */
+static ff_status post(ff_comm *c, ff_request *rq, char *buf, size_t bytes, int peer, bool is_send)
 {
+    const mpi_row *row = row_of(c);
     for (size_t off = 0; off < bytes; off += row->piece) {
         int len = (int)piece_at(row, bytes, off);
         MPI_Request *req = &rq->req[rq->n];
         int rc = is_send ? MPI_Isend(buf + off, len, MPI_BYTE, peer, TAG, row->comm, req)
                          : MPI_Irecv(buf + off, len, MPI_BYTE, peer, TAG, row->comm, req);
-        FF_TRY(check(rc, is_send ? "MPI_Isend" : "MPI_Irecv"));
+        FF_TRY(lose(c, check(rc, is_send ? "MPI_Isend" : "MPI_Irecv")));
         rq->n++;
     }
     return FF_OK;
@@ -233,12 +250,17 @@ static ff_status mpi_exchange_begin(ff_comm *c, const ff_msg *send, int n_send, 
 {
     const mpi_row *row = row_of(c);
     size_t n = 0;
+    if (c->lost) return lost(c);
     for (int i = 0; i < n_send; i++) n += n_pieces(row, send[i].bytes);
     for (int i = 0; i < n_recv; i++) n += n_pieces(row, recv[i].bytes);
     FF_TRY(request_create(c, n, out));
-    for (int i = 0; i < n_recv; i++) FF_TRY(post(row, *out, recv[i].buf, recv[i].bytes, recv[i].peer, false));
-    for (int i = 0; i < n_send; i++) FF_TRY(post(row, *out, send[i].buf, send[i].bytes, send[i].peer, true));
-    return FF_OK;
+    ff_status st = FF_OK;
+    for (int i = 0; i < n_recv && st == FF_OK; i++)
+        st = post(c, *out, recv[i].buf, recv[i].bytes, recv[i].peer, false);
+    for (int i = 0; i < n_send && st == FF_OK; i++)
+        st = post(c, *out, send[i].buf, send[i].bytes, send[i].peer, true);
+    if (st != FF_OK) FF_FREE(*out);
+    return st;
 }
 
 static ff_status mpi_exchange_end(ff_comm *c, ff_request **req)
@@ -260,20 +282,23 @@ static ff_status mpi_alltoallv(ff_comm *c, const void *send, const size_t *send_
     ff_request *rq = NULL;
     if (c->lost) return lost(c);
     FF_TRY(request_create(c, n, &rq));
+    ff_status st = FF_OK;
     char *to = recv, *own_to = NULL;
-    for (int r = 0; r < c->size; to += recv_bytes[r++])
+    for (int r = 0; r < c->size && st == FF_OK; to += recv_bytes[r++])
         if (r == c->rank)
             own_to = to;
         else
-            FF_TRY(post(row, rq, to, recv_bytes[r], r, false));
+            st = post(c, rq, to, recv_bytes[r], r, false);
     /* MPI_Isend does not write its buffer; MPI 3 takes it as const. */
     char *from = (char *)(uintptr_t)send;
-    for (int r = 0; r < c->size; from += send_bytes[r++])
+    for (int r = 0; r < c->size && st == FF_OK; from += send_bytes[r++])
         if (r != c->rank)
-            FF_TRY(post(row, rq, from, send_bytes[r], r, true));
+            st = post(c, rq, from, send_bytes[r], r, true);
         else if (send_bytes[r] != 0)
             memcpy(own_to, from, send_bytes[r]);
-    return mpi_exchange_end(c, &rq);
+    if (st == FF_OK) return mpi_exchange_end(c, &rq);
+    ff_free(rq);
+    return st;
 }
 
 /* Of a lost communicator nothing can be freed: calls are under way. */
@@ -340,6 +365,7 @@ static ff_status adopt(MPI_Comm mine, ff_comm **out)
 static ff_status mpi_split(ff_comm *c, int colour, ff_comm **out)
 {
     MPI_Comm mine = MPI_COMM_NULL;
+    if (c->lost) return lost(c);
     FF_TRY(check(MPI_Comm_split(row_of(c)->comm, colour, c->rank, &mine), "MPI_Comm_split"));
     return adopt(mine, out);
 }

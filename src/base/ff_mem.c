@@ -1,5 +1,7 @@
 #include "ff_mem.h"
 
+#include "ff_mem_hold.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +22,8 @@ static char *aligned_block(size_t bytes)
 
 static atomic_size_t used, peak, blocks, budget;
 static atomic_llong fail_countdown;
-static atomic_bool fault_hit;
+static atomic_bool fault_hit, held;
+static _Atomic(char *) kept; /* blocks freed while held: each names the next, in the place of its size */
 
 static bool fault_now(void)
 {
@@ -98,7 +101,24 @@ void ff_free(void *p)
     if (p == NULL) return;
     atomic_fetch_sub(&used, block_bytes(p));
     atomic_fetch_sub(&blocks, 1);
-    free((char *)p - HEADER);
+    char *raw = (char *)p - HEADER;
+    if (atomic_load_explicit(&held, memory_order_relaxed)) {
+        char *next = atomic_load(&kept);
+        do memcpy(raw, &next, sizeof next);
+        while (!atomic_compare_exchange_weak(&kept, &next, raw));
+    } else {
+        free(raw);
+    }
+}
+
+void ff_mem_hold(void)
+{
+    atomic_store(&held, true);
+}
+
+bool ff_mem_held(void)
+{
+    return atomic_load(&held);
 }
 
 void ff_mem_copy(void *to, const void *from, size_t bytes)
