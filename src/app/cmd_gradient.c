@@ -97,44 +97,36 @@ static void corners_of(const sensitivity *s, const ff_mesh *m, int64_t k, double
                     v->normal[s->source] + k * dim, &area_bar, bar);
 }
 
-/* The power of two that brings the largest corner's cotangent below 1: exact sums have a fixed unit. Collective */
-static ff_status corner_scale(const sensitivity *s, const ff_mesh *m, double *scale)
-{
-    double top = 0, bar[9];
-    int e = 0;
-    for (int64_t k = 0; k < s->p->c->source[s->source].n; k++) {
-        corners_of(s, m, k, bar);
-        for (int a = 0; a < 9; a++) top = fmax(top, fabs(bar[a]));
-    }
-    FF_TRY(ff_sums_exponents(s->p->app->comm, 1, &top, &e));
-    *scale = ldexp(1, -e);
-    return FF_OK;
-}
-
-/* Each face's corners go to exact sums by the point's number in the file: no order, no rank count. */
+/* Each face's corners go to exact sums by the point's number in the file: no order, no rank count. Those have a fixed unit:
+ * first a power of two brings the largest cotangent below 1. */
 static ff_status add_corners(sensitivity *s)
 {
     const predict *p = s->p;
     const ff_mesh *m = triangles(p), *own = p->boundary[p->target].mesh;
-    int dim = p->model->config->dim;
-    int64_t n_all = own->point_gid != NULL ? own->n_points_global : own->n_points;
-    double scale, bar[9];
-    FF_TRY(corner_scale(s, m, &scale));
-    FF_TRY(ff_agree(p->app->comm, ff_sums_create(3 * n_all, &s->point)));
-    for (int64_t k = 0; k < p->c->source[s->source].n; k++) {
-        corners_of(s, m, k, bar);
+    const int64_t *gid = own->point_gid, n_faces = p->c->source[s->source].n;
+    int dim = p->model->config->dim, e = 0;
+    double top = 0, *bar = NULL; /* [n_faces][9] */
+    ff_status st = ff_sums_create(3 * (gid != NULL ? own->n_points_global : own->n_points), &s->point);
+    if (st == FF_OK) st = FF_NEW(bar, 9 * n_faces);
+    if (st == FF_OK) st = FF_NEW0(s->local, 3 * own->n_points + 1);
+    FF_GO(ff_agree(p->app->comm, st));
+    for (int64_t k = 0; k < n_faces; k++) corners_of(s, m, k, bar + 9 * k);
+    for (int64_t k = 0; k < 9 * n_faces; k++) top = fmax(top, fabs(bar[k]));
+    FF_GO(ff_sums_exponents(p->app->comm, 1, &top, &e));
+    for (int64_t k = 0; k < n_faces; k++)
         for (int a = 0; a < dim; a++) {
-            int64_t i = m->cell_pts[k * dim + a], g = own->point_gid != NULL ? own->point_gid[i] : i;
-            for (int d = 0; d < dim; d++) ff_sums_add_one(s->point, 3 * g + d, scale * bar[a * dim + d]);
+            int64_t i = m->cell_pts[k * dim + a], g = gid != NULL ? gid[i] : i;
+            for (int d = 0; d < dim; d++)
+                ff_sums_add_one(s->point, 3 * g + d, ldexp(bar[9 * k + a * dim + d], -e));
         }
+    FF_GO(ff_sums_allreduce(p->app->comm, s->point));
+    for (int64_t i = 0; i < 3 * own->n_points; i++) {
+        int64_t g = gid != NULL ? gid[i / 3] : i / 3;
+        s->local[i] = ldexp(ff_sums_value(s->point, 3 * g + i % 3), e);
     }
-    FF_TRY(ff_sums_allreduce(p->app->comm, s->point));
-    FF_TRY(FF_NEW_ALL(p->app->comm, s->local, 3 * own->n_points + 1));
-    for (int64_t i = 0; i < own->n_points; i++)
-        for (int d = 0; d < 3; d++)
-            s->local[3 * i + d] =
-                ff_sums_value(s->point, 3 * (own->point_gid != NULL ? own->point_gid[i] : i) + d) / scale;
-    return FF_OK;
+done:
+    ff_free(bar);
+    return st;
 }
 
 /* ---- output ---- */

@@ -49,7 +49,8 @@ ff_status ff_head_run_backward_f64(const ff_graph *g, const ff_head_opts *o, con
                                    const double *w2, const double *cotangent, int exponent, double *edge_grad,
                                    ff_exact *w_sum);
 
-/* Gradients are linear in the cotangent, so its largest value sets their unit. 0 for 0, inf and NaN. Local */
+/* Gradients are linear in the cotangent, so its largest value, of all ranks, sets their unit. 0 for 0, inf and NaN. One less
+ * than ff_sums_exponents, which is for sums with less room: with that unit gradients' last bits would change. Local */
 int ff_head_exponent(double largest);
 double ff_head_largest_f32(const float *x, int64_t n);
 double ff_head_largest_f64(const double *x, int64_t n);

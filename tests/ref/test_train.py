@@ -134,6 +134,18 @@ class Train(ref.Case):
         self.assertLess(checks[-1]["C_p"], 0.25, r.out[-2000:])
         self.assertLess(checks[-1]["U_t"], 0.16)
 
+    def test_bodies_of_fine_steps(self):
+        small = ("--splits", "0", "--batch", "12", "--fine-every", "2")
+        for name, more in (("eighth", ()), ("two", ("--fine-batch", "2")), ("five", ("--fine-batch", "5"))):
+            self.ok(*self.options(name, 2, *small, *more))
+        eighth, two, five = (self.losses(name) for name in ("eighth", "two", "five"))
+        self.assertEqual(eighth, two)  # an eighth of 12, rounded up
+        self.assertEqual(two[1, False], five[1, False])
+        self.assertNotEqual(two[2, False]["loss"], five[2, False]["loss"])
+        r = ref.run(*self.options("bad", 2, *small, "--fine-batch", "13"))
+        self.assertEqual(r.code, 2, r.err)
+        self.assertIn("13 finer bodies a step, expected 0 .. 12", r.err)
+
     def test_bad_input(self):
         for args, words in ((["train", "--architecture", SMALL], "either --data LIST or --ellipsoids N"),
                             (["train", "--ellipsoids", "2"], "either --architecture FILE.json"),
