@@ -166,12 +166,12 @@ ff_status sum_make_density(sum_verb *m, int n_in)
     const ff_config *c = m->app->config;
     const ff_comm *comm = m->app->comm;
     const bool ones = strcmp(ff_config_string(c, "sum.density"), "ones") == 0;
+    const uint64_t seed = (uint64_t)ff_config_int(c, "run.seed");
     const int64_t first = ff_share_begin(m->n_points, comm->rank, comm->size) * n_in;
     FF_TRY(FF_NEW(m->density, m->n_home * n_in + 1));
+#pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < m->n_home * n_in; i++)
-        m->density[i] =
-            ones ? 1
-                 : 2 * ff_rng_uniform((uint64_t)ff_config_int(c, "run.seed"), 200, (uint64_t)(first + i)) - 1;
+        m->density[i] = ones ? 1 : 2 * ff_rng_uniform(seed, 200, (uint64_t)(first + i)) - 1;
     return FF_OK;
 }
 

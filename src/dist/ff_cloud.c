@@ -136,17 +136,48 @@ done:
     return st;
 }
 
+/* to[i] = from[at[i] - first], rows of one width: at[] jumps all over from, so lines are asked for ahead of their use. */
+static inline void gather_width(const int64_t *at, int64_t first, int64_t n, size_t bytes, const char *from,
+                                char *to)
+{
+    enum { AHEAD = 24 };
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t i = 0; i < n; i++) {
+        if (i + AHEAD < n) __builtin_prefetch(from + (size_t)(at[i + AHEAD] - first) * bytes);
+        memcpy(to + (size_t)i * bytes, from + (size_t)(at[i] - first) * bytes, bytes);
+    }
+}
+
+static void gather(const int64_t *at, int64_t first, int64_t n, size_t bytes, const char *from, char *to)
+{
+    switch (bytes) { /* a copy of known width is no call */
+    case 8:
+        gather_width(at, first, n, 8, from, to);
+        return;
+    case 12:
+        gather_width(at, first, n, 12, from, to);
+        return;
+    case 24:
+        gather_width(at, first, n, 24, from, to);
+        return;
+    case 32:
+        gather_width(at, first, n, 32, from, to);
+        return;
+    default:
+        gather_width(at, first, n, bytes, from, to);
+    }
+}
+
 /* packed[slot[i]] = rows[i], or back. */
 static void permute(const int64_t *slot, int64_t n, size_t row_bytes, bool pack, char *rows, char *packed)
 {
-#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
-    for (int64_t i = 0; i < n; i++) {
-        char *row = rows + (size_t)i * row_bytes, *at = packed + (size_t)slot[i] * row_bytes;
-        if (pack)
-            memcpy(at, row, row_bytes);
-        else
-            memcpy(row, at, row_bytes);
+    if (!pack) {
+        gather(slot, 0, n, row_bytes, packed, rows);
+        return;
     }
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t i = 0; i < n; i++)
+        memcpy(packed + (size_t)slot[i] * row_bytes, rows + (size_t)i * row_bytes, row_bytes);
 }
 
 /* The home side's rows are packed by home_slot, the own side's by own_slot. Collective. */
@@ -154,7 +185,10 @@ static ff_status move_rows(const ff_cloud *c, size_t row_bytes, bool to_own, cha
 {
     if (row_bytes == 0) return FF_OK;
     if (c->comm->size == 1) { /* own_slot is the identity: own is the packed buffer */
-        permute(c->home_slot, c->n_home, row_bytes, to_own, home, own);
+        if (to_own)
+            gather(c->orig, c->home_begin, c->n_own, row_bytes, home, own);
+        else
+            gather(c->home_slot, 0, c->n_home, row_bytes, own, home);
         return FF_OK;
     }
     char *home_packed = NULL, *own_packed = NULL;

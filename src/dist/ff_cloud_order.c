@@ -12,13 +12,13 @@ ff_status ff_cloud_reorder(ff_cloud *c, const int64_t *from)
     int64_t *orig = NULL, *slot = NULL;
     float *x = NULL;
     ff_status st = FF_NEW(orig, c->n_own);
-    if (st == FF_OK) st = FF_NEW(slot, c->n_own);
+    if (st == FF_OK && c->comm->size > 1) st = FF_NEW(slot, c->n_own);
     if (st == FF_OK) st = FF_NEW(x, c->n_own * c->dim);
     const int64_t n = st == FF_OK ? c->n_own : 0;
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
     for (int64_t i = 0; i < n; i++) {
         orig[i] = c->orig[from[i]];
-        slot[i] = c->own_slot[from[i]];
+        if (slot != NULL) slot[i] = c->own_slot[from[i]];
         memcpy(x + i * c->dim, c->x + from[i] * c->dim, (size_t)c->dim * sizeof *x);
     }
     if (st == FF_OK) {
@@ -28,7 +28,7 @@ ff_status ff_cloud_reorder(ff_cloud *c, const int64_t *from)
         c->x = x;
         orig = old_orig;
         x = old_x;
-        if (c->comm->size > 1) {
+        if (slot != NULL) {
             c->own_slot = slot;
             slot = old_slot;
         }

@@ -2,6 +2,7 @@
 
 #include "ff_mem.h"
 #include "ff_sum_impl.h"
+#include "ff_timer.h"
 
 #include <math.h>
 #include <string.h>
@@ -154,8 +155,8 @@ static ff_status make_cloud(ff_sum *s, int k, const double *x, int64_t n, double
             (*home)[3 * i + d] = v;
             if (d < dim) narrow[i * dim + d] = (float)v;
         }
-    FF_GO(ff_sum_codes(s->comm, narrow, n, dim, s->o.leaf_size, code));
-    FF_GO(ff_cloud_create_coded(s->comm, narrow, code, n, dim, s->o.leaf_size, &s->side[k].cloud));
+    FF_GO(ff_sum_codes(s->comm, narrow, n, dim, s->order_leaf, code));
+    FF_GO(ff_cloud_create_coded(s->comm, narrow, code, n, dim, s->order_leaf, &s->side[k].cloud));
     FF_GO(ff_sum_order_points(s->side[k].cloud, s->side[k].wanted));
 done:
     ff_free(narrow);
@@ -231,18 +232,23 @@ static ff_status make_plans(ff_sum *s)
  * errors met are 1e-3 of it and less. Not with an adjoint, which is the transpose to rounding. */
 static const double QUICK_BOUND = 1e-4;
 
-/* Order, trees and lists of both sides. first: theta is still to be fitted to the points. Collective */
+/* Order, trees and lists of both sides. first: theta and the leaf size are still to be fitted to the points. Collective */
 static ff_status make_geometry(ff_sum *s, const double *x[2], const int64_t n[2], bool first)
 {
     ff_status st = FF_OK;
     double *home[2] = {NULL, NULL};
+    ff_phase_begin("order of points");
     for (int k = 0; k < s->n_side; k++) FF_GO(make_cloud(s, k, x[k], n[k], &home[k]));
+    ff_phase_begin("trees");
     if (first) FF_GO(ff_sum_adapt(s));
+    for (int k = 0; k < s->n_side; k++) s->side[k].cloud->leaf_size = s->o.leaf_size;
     FF_GO(make_lets(s));
     for (int k = 0; k < s->n_side; k++) FF_GO(place_points(s, &s->side[k], home[k]));
     FF_GO(ff_sum_place_triangles(s, s->o.corners));
+    ff_phase_begin("plan");
     FF_GO(make_plans(s));
 done:
+    ff_phase_end();
     ff_free(home[0]);
     ff_free(home[1]);
     return st;
@@ -272,7 +278,9 @@ static ff_status build(ff_sum *s, const double *x[2], const int64_t n[2])
     static const char *const what[2] = {"sources", "targets"};
     bool again;
     for (int k = 0; k < s->n_side; k++) FF_TRY(check_points(s->comm, what[k], x[k], n[k], s->o.dim));
+    s->leaf_open = s->o.leaf_size == 0;
     FF_TRY(ff_sum_choose(&s->o));
+    s->order_leaf = s->o.leaf_size;
     FF_TRY(check_numbers(&s->o));
     ff_sum_basis_init(&s->basis, ff_sum_harmonic(&s->o) ? 0 : s->o.order);
     s->n_proxy = s->basis.n1 * s->basis.n1 * (s->o.dim == 3 ? s->basis.n1 : 1);
@@ -350,16 +358,27 @@ void ff_sum_get_info(const ff_sum *s, ff_sum_info *out)
 
 /* ---- one operation ---- */
 
+/* n zeros by all threads: the first touch of expansions costs as much as what is added up in them. */
+static ff_status new_zeros(double **v, int64_t n)
+{
+    enum { PIECE = 1 << 15 };
+    FF_TRY(FF_NEW(*v, n));
+#pragma omp parallel for schedule(static) if (n > PIECE)
+    for (int64_t k = 0; k < n; k += PIECE)
+        memset(*v + k, 0, (size_t)(n - k < PIECE ? n - k : PIECE) * sizeof **v);
+    return FF_OK;
+}
+
 static ff_status job_alloc(sum_job *j)
 {
     const int64_t in = j->n_dens * j->n_in, out = j->n_dens * j->n_out, p = j->s->n_proxy;
     j->n_w = j->n_dens * (j->s->harm != NULL ? 1 : j->n_in);
     j->n_a = j->n_dens * (j->s->harm != NULL ? 1 : j->n_out);
     const ff_tree *from = j->from->let->tree, *to = j->to->let->tree;
-    FF_TRY(FF_NEW0(j->q, from->n_held * in + 1));
+    FF_TRY(new_zeros(&j->q, from->n_held * in + 1));
     FF_TRY(FF_NEW(j->w, from->n_nodes * (int64_t)j->n_w * p + 1));
-    FF_TRY(FF_NEW0(j->a, to->n_nodes * (int64_t)j->n_a * p + 1));
-    return FF_NEW0(j->u, j->to->cloud->n_own * out + 1);
+    FF_TRY(new_zeros(&j->a, to->n_nodes * (int64_t)j->n_a * p + 1));
+    return new_zeros(&j->u, j->to->cloud->n_own * out + 1);
 }
 
 static void job_free(sum_job *j)
@@ -385,15 +404,19 @@ ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const do
     const size_t in = (size_t)(j.n_dens * j.n_in), out = (size_t)(j.n_dens * j.n_out);
     const ff_let *let = j.from->let;
     j.spec.quick = s->quick;
+    ff_phase_begin("upward");
     FF_GO(ff_agree(s->comm, job_alloc(&j)));
     FF_GO(ff_cloud_to_own(j.from->cloud, in * sizeof *j.q, home_in, j.q + (size_t)let->own_first * in));
     FF_GO(ff_sum_up(&j));
     FF_GO(ff_let_push_begin(let, (size_t)(j.n_w * s->n_proxy) * sizeof *j.w, j.w, in * sizeof *j.q, j.q, &t));
     FF_GO(ff_let_push_end(&t));
+    ff_phase_begin("near and far");
     FF_GO(ff_agree(s->comm, s->o.single ? ff_sum_rows_f32(&j) : ff_sum_rows_f64(&j)));
+    ff_phase_begin("downward");
     FF_GO(ff_sum_down(&j));
     FF_GO(ff_cloud_to_home(j.to->cloud, out * sizeof *j.u, j.u, home_out));
 done:
+    ff_phase_end();
     job_free(&j);
     return st;
 }

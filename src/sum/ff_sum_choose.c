@@ -28,8 +28,8 @@ static double widened(const accuracy *row, double wanted)
     return row->theta * (f < 1.1 ? f : 1.1);
 }
 
-/* Other densities and sets may be worse than those measured. */
-static const double MARGIN = 2;
+/* Other densities and sets may be worse than those measured: of 3,000 drawn at random, 3 times with harmonics. */
+static const double MARGIN = 2, MARGIN_HARMONIC = 6;
 
 /* float32 pairs: coordinates relative to a leaf keep 24 bits. */
 static const double SINGLE_LIMIT = 2e-5;
@@ -38,7 +38,7 @@ static const double SINGLE_LIMIT = 2e-5;
 static int leaf_of(const ff_sum_opts *o)
 {
     const int order = o->order, dim = o->dim;
-    if (ff_sum_harmonic(o)) return order < 10 ? 65 : 96; /* a far pair costs 1,000 to 5,000 near ones */
+    if (ff_sum_harmonic(o)) return FF_LEAF_MAX + 1; /* ff_sum_adapt knows more */
     const int n1 = order + 1, n = dim == 3 ? n1 * n1 * n1 : n1 * n1;
     return n < 128 ? 128 : n > 2048 ? 2048 : n;
 }
@@ -52,9 +52,10 @@ static ff_status choose_row(ff_sum_opts *o)
     const bool is_harmonic = ff_sum_harmonic(&expanded);
     const accuracy *table = is_harmonic ? harmonic : measured;
     const int n = is_harmonic ? N_HARMONIC : N_MEASURED;
+    const double margin = is_harmonic ? MARGIN_HARMONIC : MARGIN;
     for (int i = 0; i < n; i++)
-        if (table[i].error * MARGIN <= o->rtol) {
-            o->theta = is_harmonic ? widened(&table[i], o->rtol / MARGIN) : table[i].theta;
+        if (table[i].error * margin <= o->rtol) {
+            o->theta = is_harmonic ? widened(&table[i], o->rtol / margin) : table[i].theta;
             o->order = table[i].order;
             return FF_OK;
         }
@@ -62,7 +63,7 @@ static ff_status choose_row(ff_sum_opts *o)
         FF_E_ARG,
         "sum: rtol = %g is out of reach, expected at least %.1e; give theta and order instead (theta 0: "
         "direct sums)",
-        o->rtol, table[n - 1].error * MARGIN);
+        o->rtol, table[n - 1].error * margin);
 }
 
 ff_status ff_sum_choose(ff_sum_opts *o)
@@ -75,15 +76,38 @@ ff_status ff_sum_choose(ff_sum_opts *o)
 /* Where spread is more than EVEN, errors are those of a larger theta: in galaxies (0.80) of one 1.3 times as large. */
 static const double EVEN = 0.36, POWER = 0.36;
 
+/* Shrinking of boxes between that of surfaces, 1/8, and of volumes, 1/4 (galaxies 0.18, the airplane 0.145). From order 10 on a far pair costs so much that
+ * surfaces, whose leaves have a fifth of the near ones that those of volumes have, are better off with leaves of up to 96. */
+static const double SURFACE = 0.165;
+enum { SURFACE_ORDER = 10, SURFACE_LEAF = 96 };
+
+/* The groups that points are divided into over ranks know the leaf size only of smaller sets. */
+static bool leaf_may_grow(const ff_sum *s)
+{
+    bool may = s->leaf_open && s->o.order >= SURFACE_ORDER;
+    for (int k = 0; k < s->n_side; k++)
+        may = may && s->side[k].cloud->n >= (int64_t)SURFACE_LEAF << FF_SUM_GROUP_LEVELS;
+    return may;
+}
+
+/* Between leaves of two sets of different sizes the ratio of a far pair is that of one of them alone, and points at its rim
+ * are not few: errors are near their bound, which the half of theta would bring to where they are otherwise. */
+static double of_sizes(const sum_spread *a, const sum_spread *b)
+{
+    const double most = fmax(a->size, b->size), least = fmin(a->size, b->size);
+    return most > 0 ? 0.45 + 0.45 * least / most : 1;
+}
+
 ff_status ff_sum_adapt(ff_sum *s)
 {
-    double most = EVEN;
-    if (s->o.rtol == 0 || s->harm == NULL) return FF_OK;
-    for (int k = 0; k < s->n_side; k++) {
-        double v;
-        FF_TRY(ff_sum_spread(s->side[k].cloud, &v));
-        if (v > most) most = v;
-    }
-    s->o.theta /= pow(most / EVEN, POWER);
+    const bool may = s->harm != NULL && leaf_may_grow(s), two = s->n_side == 2;
+    sum_spread v[2];
+    if (!may && (s->o.rtol == 0 || (s->harm == NULL && !two))) return FF_OK;
+    for (int k = 0; k < s->n_side; k++) FF_TRY(ff_sum_spread(s->side[k].cloud, &v[k]));
+    if (!two) v[1] = v[0];
+    if (s->o.rtol > 0 && s->harm != NULL)
+        s->o.theta /= pow(fmax(EVEN, fmax(v[0].spread, v[1].spread)) / EVEN, POWER);
+    if (s->o.rtol > 0 && two) s->o.theta *= of_sizes(&v[0], &v[1]);
+    if (may && fmax(v[0].shrinking, v[1].shrinking) < SURFACE) s->o.leaf_size = SURFACE_LEAF;
     return FF_OK;
 }

@@ -52,7 +52,9 @@ struct ff_sum {
     ff_harm *harm; /* expansions in solid harmonics, NULL: interpolation */
     int n_proxy;   /* numbers of an expansion */
     bool quick;    /* ff_sum_spec */
-    int n_side;    /* 1: targets are the sources */
+    bool leaf_open;
+    int order_leaf; /* points are ordered down to leaves of this size, o.leaf_size or less */
+    int n_side;     /* 1: targets are the sources */
     sum_side side[2];
     ff_plan *plan, *plan_back; /* of the last side as targets; of the first side, NULL where it is the same */
     ff_sum_info info;
@@ -173,9 +175,12 @@ static inline bool ff_sum_harmonic(const ff_sum_opts *o)
 
 /* Fills what the user left open (rtol, leaf_size); says why not. Local */
 ff_status ff_sum_choose(ff_sum_opts *o);
-/* The largest spread of any level (ff_sum_spread.c), 0 to 1. Collective */
-ff_status ff_sum_spread(const ff_cloud *c, double *out);
-/* Harmonics with rtol: theta for the points as they lie. Collective */
+/* How points lie in boxes (ff_sum_spread.c): the largest spread of any level, 0 to 1; shrinking of boxes; size of leaves. */
+typedef struct sum_spread {
+    double spread, shrinking, size;
+} sum_spread;
+ff_status ff_sum_spread(const ff_cloud *c, sum_spread *out); /* Collective */
+/* theta with rtol, and with harmonics a leaf size left open, for the points as they lie. Collective */
 ff_status ff_sum_adapt(ff_sum *s);
 
 #endif
