@@ -34,15 +34,6 @@ static bool needs_gpu(const ff_app *app)
     return is(app, "run.precision", "tf32") || is(app, "run.precision", "bf16");
 }
 
-const ff_pair_backend *app_adjoint(const ff_app *app, const char *verb)
-{
-    if (app->backend == NULL || app->backend->adjoint == NULL || !is(app, "run.backend", "cuda")) return NULL;
-    ff_warn(
-        "%s: pair adjoints on the GPU are experimental: compare with --backend cpu before relying on them",
-        verb);
-    return app->backend;
-}
-
 #ifdef FF_HAVE_CUDA
 
 /* Ranks of one host take its GPUs in turn. */

@@ -20,8 +20,4 @@ ff_status app_gpu_pick(const ff_app *app, int *device);
  * (app->nccl is set where it is NCCL); *row NULL: through the host. app_backend_create may have done it.  Collective */
 ff_status app_gpu_transport(ff_app *app, int device, const struct ff_device_comm **row);
 
-/* The backend that evaluates pair adjoints for `verb`: the application's where --backend cuda was asked for by name, with
- * a warning, as this path is new; NULL: the CPU. Local */
-const ff_pair_backend *app_adjoint(const ff_app *app, const char *verb);
-
 #endif

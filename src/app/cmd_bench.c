@@ -72,26 +72,46 @@ static ff_status reduce(ff_comm *comm, double *t_s, int n, bench_sums *s)
     return FF_OK;
 }
 
-static void report(ff_app *app, double *t_s, int n, double t_setup_s, const bench_sums *s)
+/* Dense tensor rate of an H200 in TFLOP/s as measured (docs/kernels.md); float32 is three TF32 products. */
+static double h200_tflops(const ff_app *app)
+{
+    const char *p = ff_config_string(app->config, "run.precision");
+    return strcmp(p, "bf16") == 0 ? 790 : strcmp(p, "tf32") == 0 ? 395 : 395.0 / 3;
+}
+
+/* Arithmetic of a call. A training step counts as four forward passes: the forward one, the same again on the way back,
+ * and the products that give the inputs' and the weights' cotangents. */
+static double report_flop(ff_app *app, const bench_sums *s, double t_s, bool train)
+{
+    double flop = (train ? 4.0 : 1.0) * (double)s->flop, gflops = 1e-9 * flop / t_s;
+    ff_info("network FLOP          %.4g (2 x multiply-adds a pair after hoisting%s), %.1f GFLOP/s", flop,
+            train ? "; a step is 4 forward passes: forward, recomputed, two products back" : "", gflops);
+    if (app->backend != NULL)
+        ff_info("tensor rate           %.1f %% of %.0f TFLOP/s a GPU, an H200's for %s",
+                0.1 * gflops / h200_tflops(app) / app->comm->size, h200_tflops(app),
+                ff_config_string(app->config, "run.precision"));
+    ff_json_double(&app->json, "flop", flop);
+    ff_json_double(&app->json, "gflops", gflops);
+    return gflops;
+}
+
+static void report(ff_app *app, double *t_s, int n, double t_setup_s, const bench_sums *s, bool train)
 {
     ff_json *j = &app->json;
     int threads = omp_get_max_threads();
     qsort(t_s, (size_t)n, sizeof *t_s, by_value);
     double median = n % 2 == 1 ? t_s[n / 2] : (t_s[n / 2 - 1] + t_s[n / 2]) / 2;
     const ff_pair_backend *gpu = app->backend;
-    double gflops = 1e-9 * (double)s->flop / t_s[0],
-           gemm = gpu == NULL ? bench_sgemm_gflops(2048, threads) : 0;
+    double gflops, gemm = gpu == NULL ? bench_sgemm_gflops(2048, threads) : 0;
     ff_info("time of a call        %.1f ms min, %.1f ms median of %d (of these %.1f ms trees and plans)",
             1e3 * t_s[0], 1e3 * median, n, 1e3 * t_setup_s);
     ff_info("pair evaluations      %.4g, %.4g a second", (double)s->pairs, (double)s->pairs / t_s[0]);
-    ff_info("network FLOP          %.4g (2 x multiply-adds a pair after hoisting), %.1f GFLOP/s",
-            (double)s->flop, gflops);
+    gflops = report_flop(app, s, t_s[0], train);
     ff_json_int(j, "faces", s->faces);
     ff_json_double(j, "t_min_s", t_s[0]);
     ff_json_double(j, "t_median_s", median);
     ff_json_double(j, "t_setup_s", t_setup_s);
     ff_json_int(j, "pair_evaluations", s->pairs);
-    ff_json_double(j, "gflops", gflops);
     if (gemm > 0) {
         double all = gemm * app->comm->size;
         ff_info("sgemm at 2048^3       %.0f GFLOP/s a rank with %d threads: %.0f %% of %d ranks' sgemm rate "
@@ -170,8 +190,8 @@ static void report_train(ff_app *app, double t_forward_s, double t_backward_s, c
     ff_info("forward, backward     %.1f ms, %.1f ms: %.2f of forward (layers alone; backward with its trees)",
             1e3 * t_forward_s, 1e3 * t_backward_s, t_backward_s / t_forward_s);
     if (g->t_pairs_s > 0)
-        ff_info("last way back         %.1f ms: lists %.1f ms, pairs on the GPU %.1f ms (copies included), "
-                "sources %.1f ms",
+        ff_info("last way back         %.1f ms: waiting for lists %.1f ms, pairs on the GPU %.1f ms (copies "
+                "included), the rest %.1f ms",
                 1e3 * g->t_run_s, 1e3 * g->t_lists_s, 1e3 * g->t_pairs_s,
                 1e3 * (g->t_run_s - g->t_lists_s - g->t_pairs_s));
     ff_info("peak of forward       %.1f MiB a rank: training takes %.2f of it",
@@ -181,21 +201,26 @@ static void report_train(ff_app *app, double t_forward_s, double t_backward_s, c
     ff_json_int(j, "forward_peak_rank_bytes", (int64_t)forward_peak);
 }
 
-/* Gradients of all parameters of sum(out): trees for the way back and the run; both are part of a training step, whose
- * faces are drawn anew. */
-static ff_status backward(ff_app *app, ff_eval *e, const ff_case *cs, double *t_backward_s,
-                          ff_grad_stats *stats)
+/* A step: the forward run, and gradients of all parameters of sum(out). Trees and lists of the way back are part of it,
+ * since faces are drawn anew. peak (or NULL): memory of the forward run, before which nothing else is made then. */
+static ff_status train_step(ff_app *app, ff_eval *e, const ff_case *cs, double *out, size_t *peak,
+                            double *t_backward_s, ff_grad_stats *stats)
 {
+    ff_status st = FF_OK;
     ff_grad *g = NULL;
     double *bar = NULL, t0 = ff_now_s();
     FF_TRY(FF_NEW_ALL(app->comm, bar, cs->source[0].n * 4 + 1));
     for (int64_t k = 0; k < cs->source[0].n * 4; k++) bar[k] = 1;
-    ff_status st = ff_grad_create(e, FF_GRAD_PARAMS, &g);
-    if (st == FF_OK) st = ff_grad_run(g, bar);
-    if (st == FF_OK) *stats = *ff_grad_get_stats(g);
+    if (peak == NULL) FF_GO(ff_grad_create(e, FF_GRAD_PARAMS, &g));
+    FF_GO(ff_eval_run(e, out));
+    if (peak != NULL) *peak = ff_mem_peak();
+    if (peak != NULL) FF_GO(ff_grad_create(e, FF_GRAD_PARAMS, &g));
+    FF_GO(ff_grad_run(g, bar));
+    *stats = *ff_grad_get_stats(g);
+done:
     ff_grad_destroy(&g);
     ff_free(bar);
-    *t_backward_s = ff_now_s() - t0;
+    *t_backward_s = ff_now_s() - t0 - ff_eval_get_stats(e)->t_layers_s;
     return st;
 }
 
@@ -222,7 +247,7 @@ static ff_status bench_globe(ff_app *app)
     opts.device_only = true;
     opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
     opts.keep = train;
-    opts.adjoint = train && !opts.f64 ? app_adjoint(app, "bench") : NULL;
+    opts.adjoint = train ? app->backend : NULL;
     FF_TRY(ff_agree(app->comm,
                     ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
     FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
@@ -236,9 +261,8 @@ static ff_status bench_globe(ff_app *app)
             FF_GO(ff_eval_create(app->comm, cs, &opts, &e));
         else
             FF_GO(ff_eval_refresh(e));
-        FF_GO(ff_eval_run(e, out));
-        forward_peak = ff_mem_peak() > forward_peak && k < 0 ? ff_mem_peak() : forward_peak;
-        if (train) FF_GO(backward(app, e, cs, &t_backward_s[1], &way_back));
+        FF_GO(train ? train_step(app, e, cs, out, k < 0 ? &forward_peak : NULL, &t_backward_s[1], &way_back)
+                    : ff_eval_run(e, out));
         FF_GO(ff_comm_barrier(app->comm));
         t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
         if (k < 0) continue;
@@ -255,7 +279,7 @@ static ff_status bench_globe(ff_app *app)
             ff_config_string(c, "case"), wide ? "wide" : "default", ff_config_string(c, "run.precision"),
             (long long)sums.faces, app->comm->size, omp_get_max_threads(),
             app->backend != NULL ? app->backend->name : ff_globe_isa());
-    report(app, t_s, repeat, t_setup_s, &sums);
+    report(app, t_s, repeat, t_setup_s, &sums, train);
     print_phases(app, &phases);
     FF_GO(digest(app->comm, out, cs->source[0].n, 4, &sum));
     ff_info("fields                digest %016llx", (unsigned long long)sum);

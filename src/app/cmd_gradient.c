@@ -258,7 +258,7 @@ static ff_status run(sensitivity *s)
     predict *p = s->p;
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
     opts.f64 = strcmp(ff_config_string(p->app->config, "run.precision"), "f64") == 0;
-    opts.backend = p->app->backend;
+    opts.backend = opts.adjoint = p->app->backend;
     opts.progress = true;
     opts.keep = true;
     s->source = p->c->target_source;
@@ -266,10 +266,11 @@ static ff_status run(sensitivity *s)
     FF_TRY(ff_eval_create(p->app->comm, p->c, &opts, &p->e));
     p->n_rows = ff_eval_n_targets_home(p->e);
     FF_TRY(FF_NEW_ALL(p->app->comm, p->rows, p->n_rows * p->n_comp + 1));
+    ff_phase_begin("trees of the way back");
+    FF_TRY(ff_grad_create(p->e, FF_GRAD_FIELDS | FF_GRAD_FACES, &s->grad));
     FF_TRY(ff_eval_run(p->e, p->rows));
     FF_TRY(choose_cotangent(s));
     ff_phase_begin("gradient");
-    FF_TRY(ff_grad_create(p->e, FF_GRAD_FIELDS | FF_GRAD_FACES, &s->grad));
     FF_TRY(ff_grad_run(s->grad, s->bar));
     FF_TRY(add_corners(s));
     ff_phase_end();

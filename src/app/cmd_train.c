@@ -234,19 +234,6 @@ static void report(train *t, const ff_train_result *r)
     ff_json_close(j);
 }
 
-/* --backend cuda: layers forward and pair adjoints on the GPU; what is done once a source on the way back is the CPU's. */
-static ff_status check_backend(train *t)
-{
-    if (t->app->backend == NULL) return FF_OK;
-    t->o.adjoint = t->o.backend = app_adjoint(t->app, "train");
-    if (t->o.adjoint != NULL) return FF_OK;
-    if (ff_config_given(t->app->config, "run.precision"))
-        return ff_fail(FF_E_UNSUPPORTED, "train: gradients are computed on CPUs with --precision f32 or f64; "
-                                         "--backend cuda asks for pair adjoints on the GPU");
-    ff_info("train: gradients are computed on CPUs, the GPU is not used");
-    return FF_OK;
-}
-
 /* With checkpoints the log may be there: the training goes on, or was ended before its first one. */
 static ff_status check_log(const ff_app *app)
 {
@@ -264,7 +251,7 @@ static ff_status run(train *t)
         FF_TRY(ff_app_may_write(t->app, ff_config_string(c, "output")));
     }
     if (ff_config_has(c, "train.log")) FF_TRY(check_log(t->app));
-    FF_TRY(check_backend(t));
+    t->o.adjoint = t->o.backend = t->app->backend;
     FF_TRY(get_model(t));
     step_options(t);
     FF_TRY(loss_options(t));

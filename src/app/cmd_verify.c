@@ -142,7 +142,7 @@ static ff_status evaluate(verify *v)
     opts.f64 = verify_f64(v);
     opts.layer = on_layer;
     opts.keep = gradients_asked(v);
-    opts.adjoint = opts.keep && !opts.f64 ? app_adjoint(v->app, "verify") : NULL;
+    opts.adjoint = opts.keep ? v->app->backend : NULL;
     opts.ctx = v;
     FF_GO(ff_eval_create(v->app->comm, v->g->c, &opts, &e));
     FF_GO(verify_trees_and_plans(v, e));

@@ -58,6 +58,7 @@ static ff_status mark_all(ff_eval *e)
     ff_status st = FF_OK;
     for (int i = 0; i < e->n_cloud && st == FF_OK; i++) {
         st = make_tasks(&e->set[i], e->cloud[i]);
+        if (e->comm->size == 1) continue; /* all is own: nothing is read that has to come */
         for (int j = 0; j < e->n_src && st == FF_OK; j++)
             if (e->need[i * e->n_cloud + j])
                 st = ff_let_mark(e->let[i], e->let[j], e->c->theta, e->c->expand_far, e->set[i].task,

@@ -263,6 +263,7 @@ ff_status ff_grad_create(ff_eval *e, unsigned want, ff_grad **out)
     if (st == FF_OK) st = alloc_sources(g);
     FF_GO(ff_agree(e->comm, st));
     FF_GO(ff_grad_points_create(g));
+    if (e->opts.adjoint != NULL && !e->opts.f64) FF_GO(ff_agree(e->comm, ff_grad_lists_begin(g)));
     *out = g;
     g = NULL;
 done:
@@ -330,6 +331,7 @@ static void free_pairs(const ff_grad *g)
         for (int j = 0; g->pairs[f] != NULL && j < g->e->n_src; j++) {
             grad_pairs *p = &g->pairs[f][j];
             if (p->job != NULL) b->adjoint->job_destroy(b->impl, &p->job);
+            ff_adj_lists_destroy(&p->lists);
             ff_free(p->unit_slot);
             ff_free(p->point);
             ff_free(p->node);
@@ -344,6 +346,7 @@ void ff_grad_destroy(ff_grad **gp)
     ff_grad *g = *gp;
     if (g == NULL) return;
     const ff_eval *e = g->e;
+    ff_grad_lists_end(g);
     free_pairs(g);
     for (int i = 0; i < e->n_cloud; i++) {
         if (g->set != NULL) free_set(g, i);

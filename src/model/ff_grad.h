@@ -39,11 +39,14 @@ typedef struct ff_grad ff_grad;
 typedef struct ff_grad_stats {
     int64_t
         pairs; /* pair adjoints of the last run (a pair through one branch's network in one layer), this rank */
-    double t_run_s, t_lists_s, t_pairs_s; /* all of it; with opts.adjoint: pair lists, pairs on the backend */
-    int64_t bytes_sent;                   /* cotangents of targets, this rank */
+    double t_run_s, t_lists_s,
+        t_pairs_s;      /* all of it; with opts.adjoint: waiting for pair lists and handing them over,
+                                             pairs on the backend */
+    int64_t bytes_sent; /* cotangents of targets, this rank */
 } ff_grad_stats;
 
-/* Trees and lists for the way back; e is borrowed and must have been created with opts.keep. want: FF_GRAD_* or-ed.
+/* Trees and lists for the way back; e is borrowed and must have been created with opts.keep. want: FF_GRAD_* or-ed. With
+ * opts.adjoint a thread makes the lists, which ff_grad_run waits for: before ff_eval_run is the time to create it then.
  * Errors: FF_E_ARG opts.keep missing; FF_E_MEM; FF_E_COMM.                                               Collective */
 ff_status ff_grad_create(ff_eval *e, unsigned want, ff_grad **out);
 void ff_grad_destroy(ff_grad **g);

@@ -59,6 +59,7 @@ static int layer_comp(const ff_eval *e, int index)
 
 #include "ff_grad_unit_impl.h"
 #ifdef FF_BACKEND
+#include "ff_grad_lists_impl.h"
 #include "ff_grad_pairs_impl.h"
 #endif
 
@@ -233,6 +234,13 @@ static double top_of(double top, const real *v, int64_t n)
     return top;
 }
 
+static double top_f64(double top, const double *v, int64_t n)
+{
+#pragma omp parallel for schedule(static) reduction(max : top) if (n > 16 * GRAD_MANY_ROWS)
+    for (int64_t k = 0; k < n; k++) top = fmax(top, fabs(v[k]));
+    return top;
+}
+
 /* Largest magnitudes of own cotangents, strengths, and features or slopes of r, which no network knows. */
 static void magnitudes(const back *l, double top[3])
 {
@@ -244,17 +252,20 @@ static void magnitudes(const back *l, double top[3])
             top[2] = fmax(top[2], exp(-log_scale) / e->c->length[b]);
         }
     for (int i = 0; i < e->n_cloud; i++)
-        for (int64_t k = 0; k < e->cloud[i]->n_own * l->n_comp && is_target(l, i); k++)
-            top[0] = fmax(top[0], fabs(l->out_bar[i][k]));
+        if (is_target(l, i)) top[0] = top_f64(top[0], l->out_bar[i], e->cloud[i]->n_own * l->n_comp);
     for (int j = 0; j < e->n_src; j++) {
         const eval_set *set = &e->set[j];
         const double *stat = set->stat_point + (int64_t)e->let[j]->own_first * set->n_stat;
-        for (int64_t k = 0; k < e->cloud[j]->n_own; k++) {
+        int64_t n = e->cloud[j]->n_own;
+        double strength = top[1], latent = top[2];
+#pragma omp parallel for schedule(static) reduction(max : strength, latent) if (n > GRAD_MANY_ROWS)
+        for (int64_t k = 0; k < n; k++) {
             const real *v = l->src[j].point + k * e->n_dyn;
-            top[1] = top_of(top[1], v + e->n_lat, e->n_dyn - e->n_lat);
-            top[2] = top_of(top[2], v, e->n_lat);
+            strength = top_of(strength, v + e->n_lat, e->n_dyn - e->n_lat);
+            latent = top_of(latent, v, e->n_lat);
         }
-        for (int64_t k = 0; k < e->cloud[j]->n_own * set->n_stat; k++) top[2] = fmax(top[2], fabs(stat[k]));
+        top[1] = strength;
+        top[2] = top_f64(latent, stat, n * set->n_stat);
     }
 }
 

@@ -38,8 +38,9 @@ typedef struct grad_some {
     uint64_t mask;
 } grad_some;
 
-/* Lists of one source's pairs on a backend, made once a geometry. Slots: unit after unit, points then nodes. */
+/* Lists of one source's pairs for a backend, made once a geometry. Slots: unit after unit, points then nodes. */
 typedef struct grad_pairs {
+    ff_adj_lists *lists; /* until the backend has them */
     ff_adj_job *job;
     int64_t n_slot, n_target, n_fixed, n_some, pairs;
     int64_t *unit_slot;    /* [n_units + 1] */
@@ -47,15 +48,17 @@ typedef struct grad_pairs {
     grad_some *some;       /* targets n_fixed .. */
 } grad_pairs;
 
+typedef struct grad_ahead grad_ahead; /* a thread that makes lists: ff_grad_lists_impl.h */
+
 struct ff_grad {
     ff_eval *e;
     unsigned want;
     ff_grad_stats stats;
     ff_let **tlet; /* [n_cloud]; e->let on one rank */
     bool own_tlet;
-    grad_set *set; /* [n_cloud] */
-    grad_pairs
-        *pairs[2]; /* [n_src] communication layers, final layer; with opts.adjoint, NULL until needed */
+    grad_set *set;        /* [n_cloud] */
+    grad_pairs *pairs[2]; /* [n_src] communication layers, final layer; with opts.adjoint */
+    grad_ahead *ahead;    /* with opts.adjoint; NULL: lists are made when they are needed */
     ff_grad_values v;
     double *gscalar_bar, *gvector_bar; /* sums over networks */
 };
@@ -67,6 +70,10 @@ bool ff_grad_static(const ff_grad *g); /* static source features are */
 /* Backward through all layers: out_bar [own targets][n_comp] in own order, calibration included. Collective */
 ff_status ff_grad_layers_f32(ff_grad *g, const double *out_bar);
 ff_status ff_grad_layers_f64(ff_grad *g, const double *out_bar);
+
+/* Pair lists for opts.adjoint: a thread begins to make them; it is stopped and waited for. Local */
+ff_status ff_grad_lists_begin(ff_grad *g);
+void ff_grad_lists_end(ff_grad *g);
 
 /* Calibration: gradients of its parameters from own rows, and the cotangent before it in place. y: final outputs before
  * calibration, own rows in the instance's type. Collective */

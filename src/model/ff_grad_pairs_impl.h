@@ -1,154 +1,6 @@
 /* A layer's pair adjoints on a backend: raw features of sources and cotangents of targets out, cotangents of the features
  * and weight gradients back. Part of ff_grad_impl.h, float32 instance. */
 
-/* ---- lists, once a geometry ---- */
-
-static void first_targets(const back *l, int j, grad_pairs *p)
-{
-    (void)j;
-    for (int i = 0; i < l->e->n_cloud; i++) {
-        const ff_tree *t = l->g->tlet[i]->tree;
-        if (!is_target(l, i)) continue;
-        p->point[i] = p->n_fixed;
-        p->node[i] = p->n_fixed + t->n_held;
-        p->n_fixed += t->n_held + t->n_nodes;
-    }
-}
-
-/* Positions of the fixed targets [n_fixed][4]. */
-static ff_status fixed_targets(const back *l, int j, const grad_pairs *p, double **out)
-{
-    int dim = l->e->dim;
-    FF_TRY(FF_NEW0(*out, 4 * p->n_fixed + 1));
-    for (int i = 0; i < l->e->n_cloud; i++) {
-        const ff_tree *t = l->g->tlet[i]->tree;
-        if (!is_target(l, i)) continue;
-        double *point = *out + 4 * p->point[i], *node = *out + 4 * p->node[i];
-        for (int64_t k = 0; k < t->n_held; k++)
-            for (int d = 0; d < dim; d++) point[4 * k + d] = l->g->set[i].x_point[k * dim + d];
-        for (int32_t k = 0; k < t->n_nodes; k++)
-            for (int d = 0; d < dim; d++) node[4 * (int64_t)k + d] = centroid_of(l, i, j, k)[d];
-    }
-    return FF_OK;
-}
-
-/* Lists of one unit; q->some is the caller's afterwards. */
-static ff_status list_unit(worker *w, pair_sink *q, ff_adj_lists **out)
-{
-    ff_status st = FF_OK;
-    int dim = w->l->e->dim;
-    double *x = NULL;
-    unit_range(w);
-    FF_GO(ff_adj_builder_create(&q->b));
-    FF_GO(FF_NEW0(x, 4 * w->n_slots));
-    for (int k = 0; k < w->n_slots; k++) {
-        const real *dyn;
-        const double *stat, *from;
-        slot_rows(w, k, &dyn, &stat, &from);
-        for (int d = 0; d < dim; d++) x[4 * k + d] = from[d];
-    }
-    FF_GO(ff_adj_builder_slots(q->b, w->n_slots, x));
-    q->n = q->n_some = q->cap_some = 0;
-    FF_GO(unit_walk(w));
-    FF_GO(ff_adj_builder_runs(q->b, w->n_slots, q->n, q->run));
-    FF_GO(ff_adj_builder_finish(&q->b, out));
-done:
-    ff_adj_builder_destroy(&q->b);
-    ff_free(x);
-    return st;
-}
-
-/* What the units leave, [n_units] each. */
-typedef struct unit_lists {
-    ff_adj_lists **part;
-    grad_some **some;
-    int64_t *n_some;
-} unit_lists;
-
-static ff_status list_units_all(const back *l, int j, const grad_pairs *p, const unit_lists *u)
-{
-    ff_status st = FF_OK;
-    const grad_set *s = &l->g->set[j];
-#pragma omp parallel
-    {
-        pair_sink q = {.p = p};
-        worker w = {.l = l, .s = &l->src[j], .j = j, .sink = &q, .st = FF_OK};
-        ff_status mine = FF_OK;
-#pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t k = 0; k < s->n_units; k++) {
-            if (mine != FF_OK) continue;
-            w.unit = &s->unit[k];
-            mine = list_unit(&w, &q, &u->part[k]);
-            u->some[k] = q.some;
-            u->n_some[k] = q.n_some;
-            q.some = NULL;
-        }
-        ff_free(q.run);
-        if (mine != FF_OK) {
-#pragma omp atomic write
-            st = mine;
-        }
-    }
-    return st;
-}
-
-/* Units' lists behind each other. */
-static ff_status join_units(const back *l, int j, const unit_lists *u, grad_pairs *p, ff_adj_lists **lists)
-{
-    ff_status st = FF_OK;
-    int64_t n = l->g->set[j].n_units;
-    double *x = NULL;
-    for (int64_t k = 0; k < n; k++) {
-        p->unit_slot[k + 1] = p->unit_slot[k] + u->part[k]->n_slot;
-        p->n_some += u->n_some[k];
-    }
-    FF_GO(FF_NEW(p->some, p->n_some + 1));
-    for (int64_t k = 0, at = 0; k < n; at += u->n_some[k++])
-        if (u->n_some[k] > 0) memcpy(p->some + at, u->some[k], (size_t)u->n_some[k] * sizeof *p->some);
-    FF_GO(fixed_targets(l, j, p, &x));
-    FF_GO(ff_adj_lists_join(p->n_fixed, x, (const ff_adj_lists *const *)u->part, n, lists));
-done:
-    ff_free(x);
-    return st;
-}
-
-static void unit_lists_free(unit_lists *u, int64_t n)
-{
-    for (int64_t k = 0; k < n; k++) {
-        if (u->part != NULL) ff_adj_lists_destroy(&u->part[k]);
-        if (u->some != NULL) ff_free(u->some[k]);
-    }
-    ff_free(u->part);
-    ff_free(u->some);
-    ff_free(u->n_some);
-}
-
-static ff_status make_pairs(const back *l, int j, grad_pairs *p)
-{
-    ff_status st = FF_OK;
-    int64_t n = l->g->set[j].n_units;
-    const ff_pair_backend *b = l->e->opts.adjoint;
-    ff_adj_lists *lists = NULL;
-    unit_lists u = {NULL, NULL, NULL};
-    FF_GO(FF_NEW0(p->unit_slot, n + 1));
-    FF_GO(FF_NEW0(p->point, l->e->n_cloud));
-    FF_GO(FF_NEW0(p->node, l->e->n_cloud));
-    FF_GO(FF_NEW0(u.part, n + 1));
-    FF_GO(FF_NEW0(u.some, n + 1));
-    FF_GO(FF_NEW0(u.n_some, n + 1));
-    first_targets(l, j, p);
-    FF_GO(list_units_all(l, j, p, &u));
-    FF_GO(join_units(l, j, &u, p, &lists));
-    p->n_slot = lists->n_slot;
-    p->n_target = lists->n_target;
-    p->pairs = lists->pairs;
-    FF_GO(b->adjoint->job_create(b->impl, lists, &p->job));
-done:
-    unit_lists_free(&u, n);
-    ff_adj_lists_destroy(&lists);
-    return st;
-}
-
 /* ---- a source in a layer ---- */
 
 /* What goes to the backend and comes back. */
@@ -198,8 +50,8 @@ static void fill_targets(const back *l, const pair_run *r)
     for (int i = 0; i < l->e->n_cloud; i++) {
         const ff_tree *t = l->g->tlet[i]->tree;
         if (!is_target(l, i)) continue;
-        memcpy(r->out_bar + r->p->point[i] * l->n_comp, l->t_point[i], (size_t)t->n_held * row);
-        memcpy(r->out_bar + r->p->node[i] * l->n_comp, l->t_node[i], (size_t)t->n_nodes * row);
+        ff_mem_copy(r->out_bar + r->p->point[i] * l->n_comp, l->t_point[i], (size_t)t->n_held * row);
+        ff_mem_copy(r->out_bar + r->p->node[i] * l->n_comp, l->t_node[i], (size_t)t->n_nodes * row);
     }
     for (int64_t k = 0; k < r->p->n_some; k++) {
         const grad_some *q = &r->p->some[k];
@@ -215,8 +67,8 @@ static void fill_unit(const worker *w, const pair_run *r, int64_t k)
     for (int s = 0; s < w->n_slots; s++) {
         int64_t slot = r->p->unit_slot[k] + s;
         const real *dyn;
-        const double *stat, *x;
-        slot_rows(w, s, &dyn, &stat, &x);
+        const double *stat;
+        slot_rows(w, s, &dyn, &stat);
         raw_of(w->s, dyn, stat, r->raw + slot * n_raw);
         for (int b = 0; b < e->n_len; b++)
             r->strength[b * r->p->n_slot + slot] =
@@ -306,7 +158,7 @@ static ff_status run_source(back *l, int j)
     ff_grad *g = l->g;
     pair_run r = {.p = &g->pairs[l->final][j]};
     double t0 = ff_now_s();
-    if (r.p->job == NULL) FF_TRY(make_pairs(l, j, r.p));
+    FF_TRY(take_lists(l, j));
     g->stats.t_lists_s += ff_now_s() - t0;
     FF_GO(pair_run_alloc(l, j, &r));
     fill_targets(l, &r);
@@ -324,8 +176,6 @@ done:
 
 static ff_status run_units_backend(back *l)
 {
-    ff_grad *g = l->g;
-    if (g->pairs[l->final] == NULL) FF_TRY(FF_NEW0(g->pairs[l->final], l->e->n_src + 1));
     for (int j = 0; j < l->e->n_src; j++) FF_TRY(run_source(l, j));
     return FF_OK;
 }

@@ -215,6 +215,14 @@ static ff_status emit(void *ctx, const ff_dtt_lists *q)
 
 /* ---- a unit ---- */
 
+static const double *slot_x(const worker *w, int slot)
+{
+    const eval_set *set = &w->l->e->set[w->j];
+    int64_t dim = w->l->e->dim;
+    return slot < w->n_points ? set->x_point + (w->first + slot) * dim
+                              : set->x_node + (w->node_begin + slot - w->n_points) * dim;
+}
+
 /* Raw features in the kernel's order: latent scalars, physical scalars | latent vectors, normals, physical vectors.
  * Raw feature k is latent value *lat, or static feature *stat; the other is -1. */
 static void raw_order(const back_source *s, int k, int *lat, int *stat)
@@ -230,7 +238,7 @@ static void raw_order(const back_source *s, int k, int *lat, int *stat)
         *stat = k - s->n_ls - s->n_lv;
 }
 
-static void slot_rows(const worker *w, int slot, const real **dyn, const double **stat, const double **x)
+static void slot_rows(const worker *w, int slot, const real **dyn, const double **stat)
 {
     const ff_eval *e = w->l->e;
     const eval_set *set = &e->set[w->j];
@@ -238,12 +246,10 @@ static void slot_rows(const worker *w, int slot, const real **dyn, const double 
         int64_t p = w->first + slot;
         *dyn = w->s->point + (p - e->let[w->j]->own_first) * e->n_dyn;
         *stat = set->stat_point + p * set->n_stat;
-        *x = set->x_point + p * e->dim;
     } else {
         int64_t i = w->node_begin + slot - w->n_points;
         *dyn = w->s->node + i * e->n_dyn;
         *stat = set->stat_node + i * set->n_stat;
-        *x = set->x_node + i * e->dim;
     }
 }
 
@@ -277,7 +283,8 @@ static void unit_open(worker *w)
     for (int k = 0; k < w->n_slots; k++) {
         const real *dyn;
         const double *stat;
-        slot_rows(w, k, &dyn, &stat, &w->x[k]);
+        slot_rows(w, k, &dyn, &stat);
+        w->x[k] = slot_x(w, k);
         raw_of(w->s, dyn, stat, w->raw + k * w->s->n_raw);
         for (int b = 0; b < e->n_len; b++)
             w->strength[b * l->max_slots + k] = dyn[e->n_lat + ff_model_length_slot(e->c->model->config, b)];
