@@ -49,7 +49,7 @@ template <class T> static const T *random_array(size_t n, double mean, double si
 static adj_wide network(void)
 {
     adj_wide w;
-    adj_wide_net *c = &w.n;
+    ff_adj_cfg *c = &w.c;
     memset(&w, 0, sizeof w);
     c->dim = 3;
     c->n_vec = 5;
@@ -75,11 +75,12 @@ static adj_wide network(void)
         c->sf_coef[f] = (1 + 2 * c->n_vec) * c->n_vf + f;
     }
     for (int l = 0; l < 4; l++) {
-        c->n_in[l] = l == 0 ? 1 + c->n_vec * c->n_harm : AW_H;
-        c->n_out[l] = l < 3 ? AW_H : 2 * ((1 + 2 * c->n_vec) * c->n_vf + c->n_sf);
-        c->at_w[l] = c->grad_len;
-        c->at_b[l] = c->at_w[l] + (int64_t)c->n_out[l] * ((c->n_in[l] + 15) / 16 * 16);
-        c->grad_len = c->at_b[l] + c->n_out[l];
+        c->layer[l].n_in = l == 0 ? 1 + c->n_vec * c->n_harm : AW_H;
+        c->layer[l].n_out = l < 3 ? AW_H : 2 * ((1 + 2 * c->n_vec) * c->n_vf + c->n_sf);
+        c->layer[l].at_w = c->grad_len;
+        c->layer[l].at_b =
+            c->layer[l].at_w + (int64_t)c->layer[l].n_out * ((c->layer[l].n_in + 15) / 16 * 16);
+        c->grad_len = c->layer[l].at_b + c->layer[l].n_out;
     }
     uint16_t *image = (uint16_t *)malloc(AW_IMAGE);
     for (int i = 0; i < AW_IMAGE / 2; i++) {
@@ -94,14 +95,13 @@ static adj_wide network(void)
     return w;
 }
 
-static adj_wide_io chunk(const adj_wide_net *c, int n_tile)
+static adj_wide_io chunk(const ff_adj_cfg *c, int n_tile)
 {
     adj_wide_io io;
     int n_block = (n_tile + BLOCK_TILES - 1) / BLOCK_TILES, n_group = 0;
     int64_t *block_off = (int64_t *)calloc((size_t)n_block + 1, sizeof *block_off),
             *tile_off = (int64_t *)calloc((size_t)n_block + 1, sizeof *tile_off);
-    int32_t *part = (int32_t *)calloc((size_t)n_block, sizeof *part),
-            *slot = (int32_t *)malloc((size_t)n_tile * AW_GROUPS * sizeof *slot),
+    int32_t *slot = (int32_t *)malloc((size_t)n_tile * AW_GROUPS * sizeof *slot),
             *target = (int32_t *)malloc((size_t)n_tile * AW_TILE * sizeof *target);
     memset(&io, 0, sizeof io);
     for (int b = 0; b < n_block; b++) {
@@ -113,29 +113,27 @@ static adj_wide_io chunk(const adj_wide_net *c, int n_tile)
     for (int g = 0; g < n_group; g++) slot[g] = g / 5 % SOURCES;
     for (int i = 0; i < n_group * FF_ADJ_GROUP; i++)
         target[i] = draw() > 0.0f ? -1 : (int32_t)((draw() + 0.5f) * (TARGETS - 1));
-    io.rec = random_array<float>((size_t)SOURCES * (size_t)c->rec_len, 0.5, 1.0);
-    io.strength = random_array<float>(SOURCES, 1.0, 1.0);
-    io.out_bar = random_array<float>((size_t)TARGETS * (size_t)c->n_comp, 0.0, 1.0);
-    io.x_s = random_array<double>(4 * (size_t)SOURCES, 0.0, 3.0);
-    io.x_t = random_array<double>(4 * (size_t)TARGETS, 0.0, 3.0);
-    io.group_slot = on_device(slot, (size_t)n_group);
-    io.target = on_device(target, (size_t)n_group * FF_ADJ_GROUP);
+    io.pairs.rec = random_array<float>((size_t)SOURCES * (size_t)c->rec_len, 0.5, 1.0);
+    io.pairs.strength = random_array<float>(SOURCES, 1.0, 1.0);
+    io.pairs.out_bar = random_array<float>((size_t)TARGETS * (size_t)c->n_comp, 0.0, 1.0);
+    io.pairs.x_s = random_array<double>(4 * (size_t)SOURCES, 0.0, 3.0);
+    io.pairs.x_t = random_array<double>(4 * (size_t)TARGETS, 0.0, 3.0);
+    io.pairs.group_slot = on_device(slot, (size_t)n_group);
+    io.pairs.target = on_device(target, (size_t)n_group * FF_ADJ_GROUP);
     io.block_off = on_device(block_off, (size_t)n_block + 1);
     io.tile_off = on_device(tile_off, (size_t)n_block + 1);
-    io.block_part = on_device(part, (size_t)n_block);
     io.n_block = n_block;
     io.n_tile = n_tile;
     io.tile = on_device<int2>(NULL, (size_t)n_tile);
     io.chunk = on_device<char>(NULL, (size_t)n_tile * AW_TILE_BYTES);
     io.part = on_device<float>(NULL, (size_t)n_block * AW_PART);
-    io.group_rows = on_device<float>(NULL, (size_t)n_group * (size_t)c->row_len);
-    io.grad = on_device<int64_t>(NULL, 2 * (size_t)c->grad_len);
-    io.bad = on_device<int>(NULL, 1);
-    CHECK(cudaMemset(io.grad, 0, 2 * (size_t)c->grad_len * sizeof *io.grad));
-    CHECK(cudaMemset(io.bad, 0, sizeof *io.bad));
+    io.pairs.group_rows = on_device<float>(NULL, (size_t)n_group * (size_t)c->row_len);
+    io.pairs.grad = on_device<int64_t>(NULL, 2 * (size_t)c->grad_len);
+    io.pairs.bad = on_device<int>(NULL, 1);
+    CHECK(cudaMemset(io.pairs.grad, 0, 2 * (size_t)c->grad_len * sizeof *io.pairs.grad));
+    CHECK(cudaMemset(io.pairs.bad, 0, sizeof *io.pairs.bad));
     free(block_off);
     free(tile_off);
-    free(part);
     free(slot);
     free(target);
     return io;
@@ -178,13 +176,13 @@ int main(int argc, char **argv)
     }
     CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
     adj_wide w = network();
-    adj_wide_io io = chunk(&w.n, n_tile);
+    adj_wide_io io = chunk(&w.c, n_tile);
     double multiply_adds = 0.0;
-    for (int l = 0; l < 4; l++) multiply_adds += (double)w.n.n_in[l] * w.n.n_out[l];
+    for (int l = 0; l < 4; l++) multiply_adds += (double)w.c.layer[l].n_in * w.c.layer[l].n_out;
     measure("tiles (and their table)", adj_wide_tiles, &w, &io, sms, repeats, 4e-6 * multiply_adds);
     measure("weights (squares, sums)", adj_wide_weights, &w, &io, sms, repeats, 2e-6 * multiply_adds);
     int bad = 0;
-    CHECK(cudaMemcpy(&bad, io.bad, sizeof bad, cudaMemcpyDeviceToHost));
+    CHECK(cudaMemcpy(&bad, io.pairs.bad, sizeof bad, cudaMemcpyDeviceToHost));
     printf("%s\n", bad ? "a sum is out of range" : "all sums in range");
     return bad != 0;
 }

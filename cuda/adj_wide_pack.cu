@@ -9,15 +9,15 @@ typedef struct raw_weights {
     const float *w[4], *b[4]; /* as ff_adj_view, device */
 } raw_weights;
 
-static __device__ __forceinline__ float weight_at(const adj_wide_net &c, const raw_weights &r, int l, int out,
+static __device__ __forceinline__ float weight_at(const ff_adj_cfg &c, const raw_weights &r, int l, int out,
                                                   int in)
 {
-    if (out < 0 || out >= c.n_out[l] || in < 0 || in >= c.n_in[l]) return 0.0f;
-    return r.w[l][((int64_t)(out / 8) * c.n_in[l] + in) * 8 + out % 8];
+    if (out < 0 || out >= c.layer[l].n_out || in < 0 || in >= c.layer[l].n_in) return 0.0f;
+    return r.w[l][((int64_t)(out / 8) * c.layer[l].n_in + in) * 8 + out % 8];
 }
 
 /* Weight of layer l between output column `out` and input column `in` of the kernels; halved: forward, hidden. */
-static __device__ __forceinline__ float weight_of(const adj_wide_net &c, const raw_weights &r, int l, int out,
+static __device__ __forceinline__ float weight_of(const ff_adj_cfg &c, const raw_weights &r, int l, int out,
                                                   int in)
 {
     const float ln2 = 0.69314718056f;
@@ -27,7 +27,7 @@ static __device__ __forceinline__ float weight_of(const adj_wide_net &c, const r
 }
 
 /* A thread 8 values along k: (product) [half][step][2][columns][8]. */
-static __global__ void adj_wide_pack(const __grid_constant__ adj_wide_net c,
+static __global__ void adj_wide_pack(const __grid_constant__ ff_adj_cfg c,
                                      const __grid_constant__ raw_weights r, uint4 *image, float *bias)
 {
     const int n_k[8] = {AW_KF, AW_H, AW_H, AW_H, AW_HALF, AW_H, AW_H, AW_H}, half = AW_HALF,
@@ -35,7 +35,7 @@ static __global__ void adj_wide_pack(const __grid_constant__ adj_wide_net c,
     int i = (int)(blockIdx.x * PACK_THREADS + threadIdx.x), e = i, block = 0;
     if (i < AW_BIAS) {
         int l = i < AW_H ? 1 : i < 2 * AW_H ? 2 : 3, out = l < 3 ? i % AW_H : output_of(c, i - 2 * AW_H);
-        float b = out >= 0 && out < c.n_out[l] ? r.b[l][out] : 0.0f;
+        float b = out >= 0 && out < c.layer[l].n_out ? r.b[l][out] : 0.0f;
         bias[i] = l < 3 ? 0.34657359f * b : b; /* z log2(e) -> z / 2 */
     }
     while (block < 8 && e >= n_k[block] * n_col[block] / 8) {
@@ -73,42 +73,6 @@ bool adj_wide_serves(const ff_adj_view *v, int prec)
     return least > AW_H / 2; /* narrower ones waste too much here */
 }
 
-static void net_of(const ff_adj_view *v, adj_wide_net *n)
-{
-    n->dim = v->s.dim;
-    n->n_vec = v->n_vec;
-    n->n_harm = v->s.n_harm;
-    n->n_comp = v->n_comp;
-    n->off_m = v->off_m;
-    n->off_g = v->off_g;
-    n->off_unit = v->off_unit;
-    n->rec_len = v->rec_len;
-    n->row_len = ff_adj_row_len(v);
-    n->length = v->length;
-    n->inv_length = 1.0f / v->length;
-    n->eps2 = v->eps2;
-    n->beta = v->beta;
-    n->grad_len = v->grad_len;
-    for (int l = 0; l < 4; l++) {
-        n->n_in[l] = v->layer[l].n_in;
-        n->n_out[l] = v->layer[l].n_out;
-        n->at_w[l] = v->layer[l].at_w;
-        n->at_b[l] = v->layer[l].at_b;
-    }
-    for (int f = 0, comp = 0, coef = 0; f < v->s.n_field; f++) {
-        bool vector = v->s.field_rank[f] != 0;
-        if (vector) {
-            n->vf_comp[n->n_vf] = comp;
-            n->vf_coef[n->n_vf++] = coef;
-        } else {
-            n->sf_comp[n->n_sf] = comp;
-            n->sf_coef[n->n_sf++] = coef;
-        }
-        comp += vector ? v->s.dim : 1;
-        coef += vector ? 1 + 2 * v->n_vec : 1;
-    }
-}
-
 void adj_wide_close(ff_cuda_impl *impl, adj_wide **w)
 {
     if (*w == NULL) return;
@@ -118,14 +82,14 @@ void adj_wide_close(ff_cuda_impl *impl, adj_wide **w)
     *w = NULL;
 }
 
-ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, adj_wide **out)
+ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, const ff_adj_cfg *c, adj_wide **out)
 {
     ff_status st = FF_OK;
     raw_weights r = {};
     adj_wide *w;
     *out = NULL;
     FF_TRY(FF_NEW_CUDA(w, 1));
-    net_of(v, &w->n);
+    w->c = *c;
     FF_GO(ff_cuda_alloc(impl->pool, AW_IMAGE, &w->image));
     FF_GO(ff_cuda_alloc(impl->pool, AW_BIAS * sizeof(float), &w->bias));
     for (int l = 0; l < 4; l++) {
@@ -135,7 +99,7 @@ ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, adj_wide **out
         if (l > 0) FF_GO(ff_cuda_new(impl->pool, v->layer[l].b, rows * sizeof(float), &r.b[l]));
     }
     adj_wide_pack<<<(AW_IMAGE / 16 + PACK_THREADS - 1) / PACK_THREADS, PACK_THREADS, 0, impl->stream>>>(
-        w->n, r, (uint4 *)w->image, w->bias);
+        w->c, r, (uint4 *)w->image, w->bias);
     FF_CU(cudaGetLastError());
     *out = w;
     w = NULL;

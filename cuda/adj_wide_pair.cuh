@@ -88,23 +88,23 @@ FF_DEV pair_room room_of(int wg, int group, int slot)
 }
 
 /* Column k of h0 as the accumulators count it. */
-FF_DEV float h0_column(const adj_wide_net &c, const float *rec, int k)
+FF_DEV float h0_column(const ff_adj_cfg &c, const float *rec, int k)
 {
     return k < c.off_m ? 0.5f * LN2 * __ldg(rec + k) : 0.0f;
 }
 
 /* A warp prepares a group: h0, directions of the source, then geometry and features of 16 pairs, two lanes a pair: half h
  * takes vectors h, h + 2, ... at -1: none. x0: the tile's place in the chunk, or NULL. taken, parity: when to write. */
-FF_DEV void pair_features(const adj_wide_net &c, const adj_wide_io &io, const pair_room &room, int wg, int group,
+FF_DEV void pair_features(const ff_adj_cfg &c, const adj_wide_io &io, const pair_room &room, int wg, int group,
                           int at, int slot, char *chunk, uint32_t parity)
 {
-    const float *rec = io.rec + (int64_t)slot * c.rec_len;
+    const float *rec = io.pairs.rec + (int64_t)slot * c.rec_len;
     int lane = threadIdx.x & 31, p = lane / 2, row = 16 * group + p;
-    int t = at >= 0 ? __ldg(io.target + (io.group_begin + at) * FF_ADJ_GROUP + p) : -1;
+    int t = at >= 0 ? __ldg(io.pairs.target + (io.pairs.group_begin + at) * FF_ADJ_GROUP + p) : -1;
     float h0[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) h0[i] = h0_column(c, rec, lane + 32 * i);
-    const double *xs = io.x_s + 4 * (int64_t)slot, *xt = t >= 0 ? io.x_t + 4 * (int64_t)t : xs;
+    const double *xs = io.pairs.x_s + 4 * (int64_t)slot, *xt = t >= 0 ? io.pairs.x_t + 4 * (int64_t)t : xs;
     float r[3], q2 = c.eps2;
 #pragma unroll
     for (int d = 0; d < 3; d++) {
@@ -129,7 +129,7 @@ FF_DEV void pair_features(const adj_wide_net &c, const adj_wide_io &io, const pa
     }
     if (lane == 0) room.s->at = at;
     if (lane % 2 == 0) {
-        float strength = t >= 0 ? io.strength[slot] : 0.0f;
+        float strength = t >= 0 ? io.pairs.strength[slot] : 0.0f;
         room.geo[row] = make_float4(r[0], r[1], r[2], m);
         room.geo[AW_TILE + row] = make_float4(strength * env, strength, env, __int_as_float(t));
     }
@@ -198,11 +198,11 @@ typedef struct sum_bars {
     float o[3], so[3];
 } sum_bars;
 
-FF_DEV sum_bars sum_bars_load(const adj_wide_net &c, const adj_wide_io &io, const pair_room &room, int row)
+FF_DEV sum_bars sum_bars_load(const ff_adj_cfg &c, const adj_wide_io &io, const pair_room &room, int row)
 {
     sum_bars b;
     int q = threadIdx.x & 3, t = __float_as_int(room.geo[AW_TILE + row].w);
-    const float *out_bar = io.out_bar + (int64_t)(t >= 0 ? t : 0) * c.n_comp;
+    const float *out_bar = io.pairs.out_bar + (int64_t)(t >= 0 ? t : 0) * c.n_comp;
 #pragma unroll
     for (int d = 0; d < 3; d++) {
         b.o[d] = t >= 0 && q < c.n_vf && d < c.dim ? __ldg(out_bar + c.vf_comp[q] + d) : 0.0f;
@@ -213,7 +213,7 @@ FF_DEV sum_bars sum_bars_load(const adj_wide_net &c, const adj_wide_io &io, cons
 
 /* One row (rr 0, 1) of the network's outputs: words of their cotangents (tile j: word[2 j + rr]), and the pair's other
  * cotangents to the stash. */
-FF_DEV void row_outputs(const adj_wide_net &c, const pair_room &room, const float (&acc)[AW_HALF / 2],
+FF_DEV void row_outputs(const ff_adj_cfg &c, const pair_room &room, const float (&acc)[AW_HALF / 2],
                         const sum_bars &b, int row, int rr, uint32_t (&word)[4 * AW_OUT])
 {
     int q = threadIdx.x & 3;
@@ -269,7 +269,7 @@ FF_DEV float smooth_diff(float x, float *diff)
 }
 
 /* Sums of a group that lie behind h0. pair: cotangents of r^ and m(r) of two rows, added up over the quad. */
-FF_DEV void vector_back(const adj_wide_net &c, const pair_room &room, const float (&acc)[16], int b, float *row,
+FF_DEV void vector_back(const ff_adj_cfg &c, const pair_room &room, const float (&acc)[16], int b, float *row,
                         float (&pair)[2][4])
 {
     int lane = threadIdx.x & 31, k = (lane & 3) + 4 * b, first = threadIdx.x / 32 % 4 * 16 + lane / 4;
@@ -344,7 +344,7 @@ FF_DEV void exact_add(int64_t *words, float v, int *bad)
 }
 
 /* Lane q = 0, 1 of a quad takes row 8 q + g: cotangents of strength, x_t - x_s and length, summed over the group. */
-FF_DEV void distance_back(const adj_wide_net &c, const adj_wide_io &io, const pair_room &room, float *row,
+FF_DEV void distance_back(const ff_adj_cfg &c, const adj_wide_io &io, const pair_room &room, float *row,
                           const float (&pair)[2][4])
 {
     int lane = threadIdx.x & 31, q = lane & 3, at = threadIdx.x / 32 % 4 * 16 + lane / 4 + 8 * (q & 1);
@@ -368,8 +368,8 @@ FF_DEV void distance_back(const adj_wide_net &c, const adj_wide_io &io, const pa
         float r = dir[d] * m, x_bar = fmaf(q_bar, r, fmaf(m_bar, dir[d], u_bar[d])) * c.inv_length;
         sum[1 + d] = x_bar;
         sum[4] = fmaf(-x_bar, r, sum[4]);
-        if (real && io.target_words != NULL && d < c.dim)
-            exact_add(io.target_words + 2 * ((int64_t)t * c.dim + d), x_bar, io.bad);
+        if (real && io.pairs.target_words != NULL && d < c.dim)
+            exact_add(io.pairs.target_words + 2 * ((int64_t)t * c.dim + d), x_bar, io.pairs.bad);
     }
 #pragma unroll
     for (int i = 0; i < 5; i++) {

@@ -23,7 +23,7 @@ FF_DEV int tile_of(int wg, int k)
 }
 
 /* Three warps prepare the groups of the next round. */
-FF_DEV void prepare(const adj_wide_net &c, const adj_wide_io &io, int rounds)
+FF_DEV void prepare(const ff_adj_cfg &c, const adj_wide_io &io, int rounds)
 {
 #pragma unroll 1
     for (int k = 0; k < rounds; k++)
@@ -32,7 +32,7 @@ FF_DEV void prepare(const adj_wide_net &c, const adj_wide_io &io, int rounds)
             int wg = i / AW_GROUPS, group = i % AW_GROUPS, tile = tile_of(wg, k);
             int2 at = tile < io.n_tile ? io.tile[tile] : make_int2(0, 0);
             int mine = group < at.y ? at.x + group : -1;
-            int slot = io.group_slot[io.group_begin + (mine >= 0 ? mine : at.x)];
+            int slot = io.pairs.group_slot[io.pairs.group_begin + (mine >= 0 ? mine : at.x)];
             char *chunk = tile < io.n_tile ? io.chunk + (int64_t)tile * AW_TILE_BYTES : NULL;
             pair_features(c, io, room_of(wg, group, k & 1), wg, group, mine, slot, chunk,
                           (uint32_t)(k & 1) ^ 1);
@@ -115,7 +115,7 @@ FF_DEV void backward(float (&x_bar)[AW_KF / 2], const uint32_t (&z4)[4 * AW_OUT]
     wg_pin(x_bar);
 }
 
-FF_DEV void consume(const adj_wide_net &c, const adj_wide_io &io, int rounds)
+FF_DEV void consume(const ff_adj_cfg &c, const adj_wide_io &io, int rounds)
 {
     ring_reader ring = {{0, 0}, 0};
     int wg = (int)threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x & 31, q = lane & 3,
@@ -149,7 +149,7 @@ FF_DEV void consume(const adj_wide_net &c, const adj_wide_io &io, int rounds)
             __syncwarp(); /* the stash is read by other lanes */
         }
         int at = room.s->at;
-        float *to = at >= 0 ? io.group_rows + (int64_t)at * c.row_len : NULL;
+        float *to = at >= 0 ? io.pairs.group_rows + (int64_t)at * c.row_len : NULL;
         float x_bar[AW_KF / 2], pair[2][4] = {{0.0f, 0.0f, 0.0f, 0.0f}, {0.0f, 0.0f, 0.0f, 0.0f}};
         backward(x_bar, z4, p, to, c.off_m, ring);
         vector_back(c, room, x_bar, 0, to, pair);
@@ -162,7 +162,7 @@ FF_DEV void consume(const adj_wide_net &c, const adj_wide_io &io, int rounds)
 #endif
 
 static __global__ void __launch_bounds__(TILE_THREADS, 1)
-    adj_wide_tile(const __grid_constant__ adj_wide_net c, const __grid_constant__ adj_wide_io io,
+    adj_wide_tile(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_wide_io io,
                   const char *image, const float *bias)
 {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -197,7 +197,8 @@ static __global__ void adj_wide_table(const __grid_constant__ adj_wide_io io)
 {
     int b = (int)(blockIdx.x * TABLE_THREADS + threadIdx.x);
     if (b >= io.n_block) return;
-    int first = (int)(io.block_off[b] - io.group_begin), end = (int)(io.block_off[b + 1] - io.group_begin);
+    int first = (int)(io.block_off[b] - io.pairs.group_begin),
+        end = (int)(io.block_off[b + 1] - io.pairs.group_begin);
     int2 *to = io.tile + (io.tile_off[b] - io.tile_begin);
     for (int g = first; g < end; g += AW_GROUPS) *to++ = make_int2(g, min((int)AW_GROUPS, end - g));
 }
@@ -211,6 +212,6 @@ cudaError_t adj_wide_tiles(const adj_wide *w, const adj_wide_io *io, int sms, cu
         *io);
     e = cudaGetLastError();
     if (e != cudaSuccess) return e;
-    adj_wide_tile<<<(unsigned)sms, TILE_THREADS, TILE_SMEM, s>>>(w->n, *io, w->image, w->bias);
+    adj_wide_tile<<<(unsigned)sms, TILE_THREADS, TILE_SMEM, s>>>(w->c, *io, w->image, w->bias);
     return cudaGetLastError();
 }

@@ -3,7 +3,7 @@
  *         layers 2 to 4, all of layer 1) and sums z x^T over the block's pairs; a thread brings the tiles.
  *         adj_wide_sums: a thread an entry rounds every block's sum once and adds the chunk's to the gradient
  * Launch  grid SMs, block 384 (setmaxnreg: consumers 232, producer 40), 193 KiB shared: 1 block an SM; a thread an entry
- * Shapes  part [blocks][AW_PART] f32, grad [parts][grad_len][2] words
+ * Shapes  part [blocks][AW_PART] f32, grad [grad_len][2] words
  * Order   pairs of a list block in order, float32; the words are exact
  * Bound   2 FLOP a multiply-add, 0.33 MFLOP a pair, 0.41 ns at 790 TFLOP/s; bytes a pair: 3.4 kB from device memory, 0.8 ns
  *         at 4.3 TB/s, 4.3 kB through the L2 cache. Measured on the H200: squares 0.93 ns at 3.9 TB/s, sums 0.17 ns
@@ -213,7 +213,7 @@ static __global__ void __launch_bounds__(THREADS, 1) adj_wide_squares(const __gr
 /* ---- exact sums ---- */
 
 /* Place in the gradient and factor (see ff_globe_net.h) of entry e of a block's sums; -1: padding. */
-FF_DEV int64_t place_of(const adj_wide_net &c, int e, double *factor)
+FF_DEV int64_t place_of(const ff_adj_cfg &c, int e, double *factor)
 {
     const double log2_e = 1.4426950408889634;
     int layer, out, in;
@@ -223,7 +223,7 @@ FF_DEV int64_t place_of(const adj_wide_net &c, int e, double *factor)
         layer = 1 + e / AW_H;
         out = layer < 3 ? e % AW_H : output_of(c, e - 2 * AW_H);
         if (layer < 3) *factor = 1.0 / log2_e;
-        return out >= 0 && out < c.n_out[layer] ? c.at_b[layer] + out : -1;
+        return out >= 0 && out < c.layer[layer].n_out ? c.layer[layer].at_b + out : -1;
     }
     if (e < AW_P2) {
         layer = 0;
@@ -240,8 +240,8 @@ FF_DEV int64_t place_of(const adj_wide_net &c, int e, double *factor)
         in = e % AW_H;
         *factor = log2_e;
     }
-    if (out < 0 || out >= c.n_out[layer] || in < 0 || in >= c.n_in[layer]) return -1;
-    return c.at_w[layer] + (int64_t)out * ((c.n_in[layer] + 15) / 16 * 16) + in;
+    if (out < 0 || out >= c.layer[layer].n_out || in < 0 || in >= c.layer[layer].n_in) return -1;
+    return c.layer[layer].at_w + (int64_t)out * ((c.layer[layer].n_in + 15) / 16 * 16) + in;
 }
 
 /* Adds to an entry's words, which are this thread's alone; the low one ends in [-2^47, 2^47). */
@@ -256,10 +256,10 @@ FF_DEV void words_add(int64_t *words, int64_t hi, int64_t lo, int *bad)
     if (hi > limit || hi < -limit) *bad = 1;
 }
 
-static __global__ void adj_wide_sums(const __grid_constant__ adj_wide_net c,
+static __global__ void adj_wide_sums(const __grid_constant__ ff_adj_cfg c,
                                      const __grid_constant__ adj_wide_io io)
 {
-    int e = (int)(blockIdx.x * SUM_THREADS + threadIdx.x), owner = 0;
+    int e = (int)(blockIdx.x * SUM_THREADS + threadIdx.x);
     double factor;
     int64_t at = e < AW_PART ? place_of(c, e, &factor) : -1, hi = 0, lo = 0;
     if (at < 0) return;
@@ -271,13 +271,7 @@ static __global__ void adj_wide_sums(const __grid_constant__ adj_wide_net c,
             v[i] = b0 + i < io.n_block ? __ldg(io.part + (int64_t)(b0 + i) * AW_PART + e) : 0.0f;
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
-            int part = b0 + i < io.n_block ? __ldg(io.block_part + b0 + i) : owner;
             double x = factor * (double)v[i], high = rint(x * 0x1p24);
-            if (part != owner) {
-                if (hi != 0 || lo != 0) words_add(io.grad + 2 * (owner * c.grad_len + at), hi, lo, io.bad);
-                hi = lo = 0;
-                owner = part;
-            }
             if (!(fabs(x) < 0x1p27)) {
                 bad = true;
                 continue;
@@ -286,8 +280,8 @@ static __global__ void adj_wide_sums(const __grid_constant__ adj_wide_net c,
             lo += (int64_t)rint((x - high * 0x1p-24) * 0x1p72);
         }
     }
-    if (hi != 0 || lo != 0) words_add(io.grad + 2 * (owner * c.grad_len + at), hi, lo, io.bad);
-    if (bad) *io.bad = 1;
+    if (hi != 0 || lo != 0) words_add(io.pairs.grad + 2 * at, hi, lo, io.pairs.bad);
+    if (bad) *io.pairs.bad = 1;
 }
 
 cudaError_t adj_wide_weights(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s)
@@ -297,6 +291,6 @@ cudaError_t adj_wide_weights(const adj_wide *w, const adj_wide_io *io, int sms, 
     adj_wide_squares<<<(unsigned)sms, THREADS, SMEM, s>>>(*io);
     e = cudaGetLastError();
     if (e != cudaSuccess) return e;
-    adj_wide_sums<<<(AW_PART + SUM_THREADS - 1) / SUM_THREADS, SUM_THREADS, 0, s>>>(w->n, *io);
+    adj_wide_sums<<<(AW_PART + SUM_THREADS - 1) / SUM_THREADS, SUM_THREADS, 0, s>>>(w->c, *io);
     return cudaGetLastError();
 }

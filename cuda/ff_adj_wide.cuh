@@ -63,44 +63,28 @@ enum {
     AW_PART = AW_PB + AW_BIAS,
 };
 
-/* A network, by value to every kernel. */
-typedef struct adj_wide_net {
-    int dim, n_vec, n_harm, n_comp, n_vf, n_sf;
-    int off_m, off_g, off_unit, rec_len, row_len;
-    float length, inv_length, eps2, beta;
-    int n_in[4], n_out[4];
-    int64_t at_w[4], at_b[4], grad_len;
-    int vf_comp[AW_VF], vf_coef[AW_VF], sf_comp[AW_SF], sf_coef[AW_SF];
-} adj_wide_net;
-
-/* Weights on the device, packed there. */
+/* Weights on the device, packed there, and the network's sizes, by value to every kernel. */
 typedef struct adj_wide {
-    adj_wide_net n;
+    ff_adj_cfg c;
     char *image;
     float *bias;
 } adj_wide;
 
-/* What a chunk's kernels read and write; groups are counted from the chunk's first. */
+/* What a chunk's kernels read and write. Of the pairs' part, its image, bias and chunk are not read: the wide kernels have
+ * their own. */
 typedef struct adj_wide_io {
-    const float *rec, *strength, *out_bar;
-    const double *x_s, *x_t;
-    const int32_t *group_slot, *target; /* of the whole list */
-    int64_t group_begin, tile_begin;
+    adj_io pairs;
+    int64_t tile_begin;
     const int64_t *block_off,
         *tile_off; /* [n_block + 1] of the chunk's blocks: groups and tiles of the whole list */
-    const int32_t *block_part;
     int n_block, n_tile;
-    int2 *tile;            /* [n_tile] first group, groups; written by adj_wide_tiles */
-    char *chunk;           /* [n_tile][AW_TILE_BYTES] */
-    float *part;           /* [n_block][AW_PART] */
-    float *group_rows;     /* [groups][row_len] */
-    int64_t *target_words; /* or NULL */
-    int64_t *grad;         /* [parts][grad_len][2] words */
-    int *bad;
+    int2 *tile;  /* [n_tile] first group, groups; written by adj_wide_tiles */
+    char *chunk; /* [n_tile][AW_TILE_BYTES] */
+    float *part; /* [n_block][AW_PART] */
 } adj_wide_io;
 
 /* Coefficient of output column n in the order of the packed network, or -1. */
-static __device__ __forceinline__ int output_of(const adj_wide_net &c, int n)
+static __device__ __forceinline__ int output_of(const ff_adj_cfg &c, int n)
 {
     int j = n / 8, q = n % 8 / 2, half = n % 2, at;
     if (j < 1 + 2 * AW_NV) {
@@ -114,7 +98,7 @@ static __device__ __forceinline__ int output_of(const adj_wide_net &c, int n)
     return 2 * at + half;
 }
 /* Input of feature column k, or -1. */
-static __device__ __forceinline__ int feature_of(const adj_wide_net &c, int k)
+static __device__ __forceinline__ int feature_of(const ff_adj_cfg &c, int k)
 {
     int v = k % 8 / 2 + 4 * (k / 16), n = 1 + k / 8 % 2 * 2 + k % 2;
     if (v < c.n_vec) return n <= c.n_harm ? 1 + v * c.n_harm + n - 1 : -1;
@@ -123,8 +107,8 @@ static __device__ __forceinline__ int feature_of(const adj_wide_net &c, int k)
 
 /* Whether the current device and the layout serve this network. */
 bool adj_wide_serves(const ff_adj_view *v, int prec);
-/* *out NULL on failure. adj_wide_close: NULL inside is fine.                                               Local */
-ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, adj_wide **out);
+/* c: as planned for v. *out NULL on failure. adj_wide_close: NULL inside is fine.                                               Local */
+ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, const ff_adj_cfg *c, adj_wide **out);
 void adj_wide_close(ff_cuda_impl *impl, adj_wide **w);
 
 cudaError_t adj_wide_tiles(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s);

@@ -45,7 +45,7 @@ static __global__ void __launch_bounds__(MT == 8 || (MT == 4 && PREC == FF_ADJ_F
 template <int PREC, int SIDE>
 static __global__ void __launch_bounds__(ADJ_GRAD_THREADS(SIDE), SIDE == 64 ? 4 : 2)
     adj_weights(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
-                const int64_t *block_off, const int32_t *block_part)
+                const int64_t *block_off)
 {
     extern __shared__ __align__(16) char shared_adj[];
     constexpr int slab = ADJ_SLAB * ADJ_PITCH(SIDE), per = FF_ADJ_GROUP / (PREC == FF_ADJ_BF16 ? 2 : 1);
@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(ADJ_GRAD_THREADS(SIDE), SIDE == 64 ? 4 
         adj_slab(&c, PREC, SIDE, q, acc, a + slot * slab, b + slot * slab, warp);
         __syncthreads(); /* all have read the slab that is overwritten next */
     }
-    adj_square_add(&c, io.grad + 2 * c.grad_len * block_part[blockIdx.y], io.bad, SIDE, q, acc, warp);
+    adj_square_add(&c, io.grad, io.bad, SIDE, q, acc, warp);
 }
 
 static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
@@ -134,8 +134,7 @@ struct ff_adj_job {
     int32_t *first_slot, *last_slot; /* [n_block], host */
     double *x_s, *x_t;               /* device, and so on */
     int64_t *group_off, *block_off, *tile_off, *unit_off;
-    int32_t *group_slot, *target, *block_part;
-    int64_t n_part;
+    int32_t *group_slot, *target;
 };
 
 static void adj_job_destroy(void *impl, ff_adj_job **jp)
@@ -143,8 +142,8 @@ static void adj_job_destroy(void *impl, ff_adj_job **jp)
     ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
     ff_adj_job *j = *jp;
     if (j == NULL) return;
-    const void *device[] = {j->x_s,    j->x_t,        j->group_off, j->block_off, j->group_slot,
-                            j->target, j->block_part, j->tile_off,  j->unit_off};
+    const void *device[] = {j->x_s,        j->x_t,    j->group_off, j->block_off,
+                            j->group_slot, j->target, j->tile_off,  j->unit_off};
     for (size_t k = 0; k < sizeof device / sizeof *device; k++) ff_cuda_free(pool, device[k]);
     ff_free(j->host_off);
     ff_free(j->host_tile);
@@ -196,7 +195,6 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     j->n_slot = l->n_slot;
     j->n_target = l->n_target;
     j->n_block = l->n_block;
-    j->n_part = l->n_part;
     j->n_unit = l->n_unit;
     j->host_off = (int64_t *)ff_mem_alloc(blocks + 1, sizeof *j->host_off);
     j->host_tile = (int64_t *)ff_mem_alloc0(blocks + 1, sizeof *j->host_tile);
@@ -215,7 +213,6 @@ static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **
     FF_GO(ff_cuda_new(pool, l->block_off, (blocks + 1) * sizeof(int64_t), &j->block_off));
     FF_GO(ff_cuda_new(pool, l->unit_off, ((size_t)l->n_unit + 1) * sizeof(int64_t), &j->unit_off));
     FF_GO(ff_cuda_new(pool, j->host_tile, (blocks + 1) * sizeof(int64_t), &j->tile_off));
-    FF_GO(ff_cuda_new(pool, l->block_part, blocks * sizeof(int32_t), &j->block_part));
     block_slots(l, j);
     FF_GO(expand_runs((ff_cuda_impl *)impl, l, j));
     *out = j;
@@ -272,7 +269,7 @@ static ff_status adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **o
     FF_GO(ff_adj_plan(v, (int)c->precision, shared, &n->c));
     FF_GO(give_source(c->pool, v, n));
     if (adj_wide_serves(v, (int)c->precision)) {
-        FF_GO(adj_wide_open(c, v, &n->wide));
+        FF_GO(adj_wide_open(c, v, &n->c, &n->wide));
         *out = n;
         n = NULL;
         goto done;
@@ -327,32 +324,32 @@ static cudaError_t tiles(const ff_adj_cfg *c, const adj_io *io, int *resident, c
 }
 
 template <int PREC, int SIDE>
-static cudaError_t start_weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off,
-                                 const int32_t *block_part, dim3 grid, cudaStream_t s)
+static cudaError_t start_weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off, dim3 grid,
+                                 cudaStream_t s)
 {
     constexpr int shared = 4 * ADJ_SLAB * ADJ_PITCH(SIDE) * 4;
     cudaError_t e =
         cudaFuncSetAttribute(adj_weights<PREC, SIDE>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (e != cudaSuccess) return e;
-    adj_weights<PREC, SIDE><<<grid, ADJ_GRAD_THREADS(SIDE), shared, s>>>(*c, *io, block_off, block_part);
+    adj_weights<PREC, SIDE><<<grid, ADJ_GRAD_THREADS(SIDE), shared, s>>>(*c, *io, block_off);
     return cudaGetLastError();
 }
 
 template <int PREC>
-static cudaError_t weights_side(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off,
-                                const int32_t *block_part, dim3 grid, cudaStream_t s)
+static cudaError_t weights_side(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off, dim3 grid,
+                                cudaStream_t s)
 {
-    return c->side == 64 ? start_weights<PREC, 64>(c, io, block_off, block_part, grid, s)
-                         : start_weights<PREC, 128>(c, io, block_off, block_part, grid, s);
+    return c->side == 64 ? start_weights<PREC, 64>(c, io, block_off, grid, s)
+                         : start_weights<PREC, 128>(c, io, block_off, grid, s);
 }
 
-static cudaError_t weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off,
-                           const int32_t *block_part, int64_t n, cudaStream_t s)
+static cudaError_t weights(const ff_adj_cfg *c, const adj_io *io, const int64_t *block_off, int64_t n,
+                           cudaStream_t s)
 {
     dim3 grid((unsigned)c->squares, (unsigned)n);
-    return c->prec == FF_ADJ_BF16   ? weights_side<FF_ADJ_BF16>(c, io, block_off, block_part, grid, s)
-           : c->prec == FF_ADJ_TF32 ? weights_side<FF_ADJ_TF32>(c, io, block_off, block_part, grid, s)
-                                    : weights_side<FF_ADJ_F32>(c, io, block_off, block_part, grid, s);
+    return c->prec == FF_ADJ_BF16   ? weights_side<FF_ADJ_BF16>(c, io, block_off, grid, s)
+           : c->prec == FF_ADJ_TF32 ? weights_side<FF_ADJ_TF32>(c, io, block_off, grid, s)
+                                    : weights_side<FF_ADJ_F32>(c, io, block_off, grid, s);
 }
 
 /* Groups of a chunk: whole waves of tiles, as many as CHUNK_BYTES hold. */
@@ -388,7 +385,7 @@ static ff_status run_chunks(ff_cuda_impl *impl, const ff_adj_job *j, const ff_ad
         io->group_begin = j->host_off[b0];
         io->group_end = j->host_off[b1];
         FF_CU(tiles(c, io, NULL, s));
-        FF_CU(weights(c, io, j->block_off + b0, j->block_part + b0, b1 - b0, s));
+        FF_CU(weights(c, io, j->block_off + b0, b1 - b0, s));
         adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
                    s>>>(*c, *io, j->group_off, slot, n, rows);
         FF_CU(cudaGetLastError());
@@ -435,39 +432,27 @@ static ff_status run_wide(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_
     const ff_adj_cfg *c = &net->c;
     int device = 0, sms = 0;
     adj_wide_io io = {};
-    adj_io rows = *from;
     FF_CU(cudaGetDevice(&device));
     FF_CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
-    io.rec = from->rec;
-    io.strength = from->strength;
-    io.out_bar = from->out_bar;
-    io.x_s = from->x_s;
-    io.x_t = from->x_t;
-    io.group_slot = from->group_slot;
-    io.target = from->target;
+    io.pairs = *from;
     io.tile = (int2 *)d[TILE];
     io.chunk = (char *)d[CHUNK];
     io.part = (float *)d[PART];
-    io.group_rows = from->group_rows;
-    io.target_words = from->target_words;
-    io.grad = from->grad;
-    io.bad = from->bad;
     for (int64_t b0 = 0, b1; b0 < j->n_block; b0 = b1) {
         for (b1 = b0 + 1; b1 < j->n_block && b1 - b0 < wide_blocks(most); b1++)
             if (j->host_tile[b1 + 1] - j->host_tile[b0] > most) break;
         int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
-        io.group_begin = rows.group_begin = j->host_off[b0];
-        rows.group_end = j->host_off[b1];
+        io.pairs.group_begin = j->host_off[b0];
+        io.pairs.group_end = j->host_off[b1];
         io.tile_begin = j->host_tile[b0];
         io.n_tile = (int)(j->host_tile[b1] - j->host_tile[b0]);
         io.block_off = j->block_off + b0;
         io.tile_off = j->tile_off + b0;
-        io.block_part = j->block_part + b0;
         io.n_block = (int)(b1 - b0);
         FF_CU(adj_wide_tiles(net->wide, &io, sms, s));
         FF_CU(adj_wide_weights(net->wide, &io, sms, s));
         adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
-                   s>>>(*c, rows, j->group_off, slot, n, (double *)d[ROWS]);
+                   s>>>(*c, io.pairs, j->group_off, slot, n, (double *)d[ROWS]);
         FF_CU(cudaGetLastError());
     }
 done:
@@ -512,7 +497,7 @@ static ff_status run_open(ff_cuda_impl *cu, const ff_adj_net *net, const ff_adj_
     FF_TRY(chunk_room(cu, j, net, &r->most, &chunk, &groups));
     if (net->wide != NULL)
         blocks = (size_t)(j->n_block < wide_blocks(r->most) ? j->n_block : wide_blocks(r->most));
-    r->bytes[GRAD] = nets * (size_t)(j->n_part * c->grad_len) * 16;
+    r->bytes[GRAD] = nets * (size_t)c->grad_len * 16;
     r->bytes[TARGET] = a->target != NULL ? (size_t)j->n_target * dim * 16 : 0;
     r->bytes[BAD] = sizeof(int);
     r->bytes[ROWS] = n * (size_t)c->row_len * 8;
@@ -557,7 +542,7 @@ static adj_source_io source_io(const adj_run_state *r, const ff_adj_net *net, co
     io.raw_bar = (double *)r->d[RAW_BAR];
     io.strength_bar = (double *)r->d[STRENGTH_BAR] + k * r->job->n_slot;
     io.x_bar = a->x_bar != NULL ? (double *)r->d[X_BAR] : NULL;
-    io.grad = (int64_t *)r->d[GRAD] + 2 * k * r->job->n_part * net->c.grad_len;
+    io.grad = (int64_t *)r->d[GRAD] + 2 * k * net->c.grad_len;
     io.bad = (int *)r->d[BAD];
     io.first = k == 0;
     return io;

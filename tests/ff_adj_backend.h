@@ -27,8 +27,7 @@ struct ff_adj_net {
 };
 
 /* One square of the weight gradients over a block, as the kernel adj_weights does it. */
-static inline void ab_square(const ff_adj_cfg *c, const adj_io *io, adj_square q, int64_t begin, int64_t end,
-                             int64_t part)
+static inline void ab_square(const ff_adj_cfg *c, const adj_io *io, adj_square q, int64_t begin, int64_t end)
 {
     uint32_t a[ADJ_SLAB * ADJ_PITCH(ADJ_SIDE_MAX)], b[ADJ_SLAB * ADJ_PITCH(ADJ_SIDE_MAX)];
     adj_acc acc[8][ADJ_LANES];
@@ -42,7 +41,7 @@ static inline void ab_square(const ff_adj_cfg *c, const adj_io *io, adj_square q
             adj_slab(c, c->prec, c->side, q, acc[warp], a, b, warp);
     }
     for (int warp = 0; warp < threads / 32; warp++)
-        adj_square_add(c, io->grad + 2 * c->grad_len * part, io->bad, c->side, q, acc[warp], warp);
+        adj_square_add(c, io->grad, io->bad, c->side, q, acc[warp], warp);
 }
 
 /* All chunks of n_blocks blocks; io without lists, groups and chunk. Buffers hold NaN first: what is read unwritten
@@ -73,7 +72,7 @@ static inline ff_status ab_chunks(const ff_adj_job *job, const ff_adj_cfg *c, in
         }
         for (int64_t b = b0; b < b1; b++)
             for (int k = 0; k < c->squares; k++)
-                ab_square(c, io, adj_square_of(c, k), l->block_off[b], l->block_off[b + 1], l->block_part[b]);
+                ab_square(c, io, adj_square_of(c, k), l->block_off[b], l->block_off[b + 1]);
         for (int64_t s = 0; s < l->n_slot; s++)
             for (int k = 0; k < c->row_len; k++) adj_reduce(c, io, l->group_off, s, k, rows);
     }
@@ -104,8 +103,6 @@ static inline ff_status ab_job_create(void *impl, const ff_adj_lists *l, ff_adj_
     FF_GO(FF_NEW0(j, 1));
     FF_GO(ff_adj_lists_join(0, NULL, one, 1, &copy));
     j->lists = copy;
-    memcpy(copy->block_part, l->block_part, (size_t)l->n_block * sizeof *l->block_part);
-    copy->n_part = l->n_part;
     FF_GO(FF_NEW(j->target, FF_ADJ_GROUP * l->n_group + 1));
     FF_GO(FF_NEW(j->group_slot, l->n_group + 1));
     ff_adj_lists_expand(l, j->target, j->group_slot);
@@ -239,10 +236,10 @@ static inline ff_status ab_run(void *impl, const ff_adj_job *job, ff_adj_net *co
     int bad = 0;
     (void)impl;
     FF_GO(ab_source_open(&net[0]->source, l->n_slot, &q));
-    memset(a->grad, 0, (size_t)(2 * a->n_net * l->n_part * c->grad_len) * sizeof *a->grad);
+    memset(a->grad, 0, (size_t)(2 * a->n_net * c->grad_len) * sizeof *a->grad);
     if (a->target != NULL) memset(a->target, 0, (size_t)(2 * l->n_target * c->dim) * sizeof *a->target);
     for (int k = 0; k < a->n_net; k++) {
-        int64_t *grad = a->grad + 2 * k * l->n_part * c->grad_len;
+        int64_t *grad = a->grad + 2 * k * c->grad_len;
         adj_io io = {.image = net[k]->image,
                      .bias = net[k]->bias,
                      .rec = q.rec,

@@ -208,6 +208,7 @@ ff_status ff_adj_plan(const ff_adj_view *v, int prec, int smem_max, ff_adj_cfg *
     c->rec_len = v->rec_len;
     c->row_len = ff_adj_row_len(v);
     c->length = v->length;
+    c->inv_length = 1.0f / v->length;
     c->eps2 = v->eps2;
     c->beta = v->beta;
     c->grad_len = v->grad_len;
@@ -223,7 +224,7 @@ ff_status ff_adj_plan(const ff_adj_view *v, int prec, int smem_max, ff_adj_cfg *
     return ff_fail(
         FF_E_UNSUPPORTED,
         "pair adjoint: a network of %d coefficients and %d vectors needs %lld bytes of shared memory, "
-        "this GPU has %d; use the CPU",
+        "this GPU has %d; use --backend cpu",
         v->n_coef, v->n_vec, (long long)plan_shared(c), smem_max);
 }
 

@@ -49,7 +49,7 @@ typedef struct ff_adj_cfg {
     int n_vf, n_sf;                      /* vector and scalar fields */
     int off_m, off_g, off_unit, rec_len; /* record */
     int row_len;                         /* ff_adj_row_len() */
-    float length, eps2, beta;
+    float length, inv_length, eps2, beta;
     float leg_a[FF_GLOBE_MAX_HARM + 1], leg_b[FF_GLOBE_MAX_HARM + 1];
     int16_t vf_comp[FF_ADJ_MAX_FIELDS], vf_coef[FF_ADJ_MAX_FIELDS];
     int16_t sf_comp[FF_ADJ_MAX_FIELDS], sf_coef[FF_ADJ_MAX_FIELDS];
@@ -68,6 +68,20 @@ typedef struct ff_adj_cfg {
     int o_row, o_id, smem; /* bytes: quantities; targets and slots; all */
     int64_t image_words, n_bias, grad_len;
 } ff_adj_cfg;
+
+/* What a launch reads and writes. Group 0 of the chunk is group_begin of the lists. */
+typedef struct adj_io {
+    const uint32_t *image;
+    const float *bias, *rec, *strength, *out_bar;
+    const double *x_s, *x_t;
+    const int32_t *group_slot, *target;
+    int64_t group_begin, group_end;
+    uint32_t *chunk;       /* [groups of the chunk][16 / kpw][row_words] */
+    float *group_rows;     /* [groups of the chunk][row_len] */
+    int64_t *target_words; /* or NULL */
+    int64_t *grad;         /* [grad_len][2] words */
+    int *bad;
+} adj_io;
 
 /* Plans for a block of at most smem_max bytes of shared memory. FF_E_UNSUPPORTED names what does not fit.  Local */
 ff_status ff_adj_plan(const ff_adj_view *v, int prec, int smem_max, ff_adj_cfg *c);

@@ -23,7 +23,6 @@ void ff_adj_lists_destroy(ff_adj_lists **lp)
     ff_free(l->run_off);
     ff_free(l->run);
     ff_free(l->block_off);
-    ff_free(l->block_part);
     ff_free(l->unit_off);
     FF_FREE(*lp);
 }
@@ -49,7 +48,6 @@ ff_status ff_adj_builder_create(ff_adj_builder **out)
     FF_GO(ff_mem_reserve(&b->l->block_off, &b->cap_block, 1, sizeof *b->l->block_off));
     FF_GO(ff_mem_reserve(&b->l->unit_off, &b->cap_unit, 1, sizeof *b->l->unit_off));
     b->l->group_off[0] = b->l->run_off[0] = b->l->block_off[0] = b->l->unit_off[0] = 0;
-    b->l->n_part = 1;
     *out = b;
     b = NULL;
 done:
@@ -141,7 +139,6 @@ void ff_adj_lists_expand(const ff_adj_lists *l, int32_t *target, int32_t *group_
 
 ff_status ff_adj_builder_finish(ff_adj_builder **b, ff_adj_lists **out)
 {
-    FF_TRY(FF_NEW0((*b)->l->block_part, (*b)->l->n_block + 1));
     *out = (*b)->l;
     (*b)->l = NULL;
     ff_adj_builder_destroy(b);
@@ -201,9 +198,7 @@ ff_status ff_adj_lists_join(int64_t n_fixed, const double *x_fixed, const ff_adj
     FF_GO(FF_NEW0(l->run_off, at[n].slot + 1));
     FF_GO(FF_NEW(l->run, at[n].run + 1));
     FF_GO(FF_NEW0(l->block_off, at[n].block + 1));
-    FF_GO(FF_NEW0(l->block_part, at[n].block + 1));
     FF_GO(FF_NEW0(l->unit_off, at[n].unit + 1));
-    l->n_part = 1;
     l->n_unit = at[n].unit;
     l->n_slot = at[n].slot;
     l->n_target = at[n].target;

@@ -16,20 +16,6 @@
 
 #include <math.h>
 
-/* What a launch reads and writes. Group 0 of the chunk is group_begin of the lists. */
-typedef struct adj_io {
-    const uint32_t *image;
-    const float *bias, *rec, *strength, *out_bar;
-    const double *x_s, *x_t;
-    const int32_t *group_slot, *target;
-    int64_t group_begin, group_end;
-    uint32_t *chunk;       /* [groups of the chunk][16 / kpw][row_words] */
-    float *group_rows;     /* [groups of the chunk][row_len] */
-    int64_t *target_words; /* or NULL */
-    int64_t *grad;         /* [parts][grad_len][2] words */
-    int *bad;
-} adj_io;
-
 /* A tile's shared memory, its first group (of the chunk) and how many of its groups there are. */
 typedef struct adj_mem {
     uint32_t *buf;          /* two of [rows][stride] */

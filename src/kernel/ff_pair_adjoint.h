@@ -47,14 +47,13 @@ typedef struct ff_adj_run {
 /* Pairs of one source boundary with its targets, host memory. A slot is a source (point or node) of this rank, a target
  * a row of positions and cotangents (a point, a node's centroid, some points of a leaf). */
 typedef struct ff_adj_lists {
-    int64_t n_slot, n_target, n_group, n_block, n_run, pairs, n_part, n_unit;
-    double *x_s, *x_t;   /* [n_slot][4], [n_target][4]: x, y, z (0 in 2D), 0 */
-    int64_t *group_off;  /* [n_slot + 1] groups of a slot, slots in order */
-    int64_t *run_off;    /* [n_slot + 1] runs of a slot */
-    ff_adj_run *run;     /* [n_run] in the order of their sums */
-    int64_t *block_off;  /* [n_block + 1] groups of a block: slots of one unit only */
-    int32_t *block_part; /* [n_block] 0 .. n_part - 1: whose weight gradient a block adds to */
-    int64_t *unit_off;   /* [n_unit + 1] slots of a unit */
+    int64_t n_slot, n_target, n_group, n_block, n_run, pairs, n_unit;
+    double *x_s, *x_t;  /* [n_slot][4], [n_target][4]: x, y, z (0 in 2D), 0 */
+    int64_t *group_off; /* [n_slot + 1] groups of a slot, slots in order */
+    int64_t *run_off;   /* [n_slot + 1] runs of a slot */
+    ff_adj_run *run;    /* [n_run] in the order of their sums */
+    int64_t *block_off; /* [n_block + 1] groups of a block: slots of one unit only */
+    int64_t *unit_off;  /* [n_unit + 1] slots of a unit */
 } ff_adj_lists;
 
 /* Every pair's target [n_group][FF_ADJ_GROUP], -1: padding, and the groups' slots [n_group].               Local */
@@ -92,7 +91,7 @@ typedef struct ff_adj_args {
     const float *out_bar;  /* [n_target][n_comp] */
     /* Overwritten: sums over the networks [n_slot][n_source]; [n_net][n_slot]; sums [n_slot][dim], NULL: not wanted */
     double *raw_bar, *strength_bar, *x_bar;
-    int64_t *grad;   /* [n_net][n_part][grad_len][2] words, overwritten: packed gradients */
+    int64_t *grad;   /* [n_net][grad_len][2] words, overwritten: packed gradients */
     int64_t *target; /* [n_target][dim][2] words, overwritten: cotangents of x_t; NULL: not wanted */
     double *rows;    /* [n_net][n_slot][ff_adj_row_len()], overwritten: what tests look at; else NULL */
     bool bad;        /* out: a term was not finite or out of range */
