@@ -67,6 +67,11 @@ static ff_status choose_cotangent(sensitivity *s)
     }
     FF_TRY(ff_exact_allreduce(p->app->comm, sum, 2));
     s->area = ff_exact_value(&sum[1]);
+    if (s->reduce == MEAN && !(s->area > 0)) /* the same on all ranks */
+        return ff_fail(FF_E_INPUT,
+                       "gradient.reduce = mean: boundary %s has no area to average over; expected faces with "
+                       "an area, or sum",
+                       p->boundary[p->target].name);
     s->value = ff_exact_value(&sum[0]) / (s->reduce == MEAN ? s->area : 1);
     for (int64_t k = 0; k < p->n_rows; k++)
         s->bar[k * p->n_comp + s->column] =
@@ -269,6 +274,7 @@ static ff_status run(sensitivity *s)
     ff_phase_begin("trees of the way back");
     FF_TRY(ff_grad_create(p->e, FF_GRAD_FIELDS | FF_GRAD_FACES, &s->grad));
     FF_TRY(ff_eval_run(p->e, p->rows));
+    FF_TRY(predict_warn_not_finite(p));
     FF_TRY(choose_cotangent(s));
     ff_phase_begin("gradient");
     FF_TRY(ff_grad_run(s->grad, s->bar));

@@ -90,6 +90,24 @@ done:
     return st;
 }
 
+ff_status predict_warn_not_finite(const predict *p)
+{
+    int64_t n[2] = {0, p->n_rows};
+    for (int64_t k = 0; k < p->n_rows; k++)
+        for (int d = 0; d < p->n_comp; d++)
+            if (!isfinite(p->rows[k * p->n_comp + d])) {
+                n[0]++;
+                break;
+            }
+    FF_TRY(ff_comm_allreduce(p->app->comm, n, 2, FF_SUM_I64));
+    if (n[0] > 0)
+        ff_warn("outputs are not finite at %lld of %lld targets: fields, global data, lengths or the model's "
+                "weights are "
+                "beyond what %s can hold",
+                (long long)n[0], (long long)n[1], ff_config_string(p->app->config, "run.precision"));
+    return FF_OK;
+}
+
 /* Every name of the deck must be known, every name of the model given. */
 static ff_status unknown_name(const ff_config *c, const char *key, const char *known, int i)
 {
@@ -215,6 +233,7 @@ static ff_status evaluate(predict *p)
     if (ff_config_bool(c, "predict.dry_run")) return predict_dry_run(p);
     FF_TRY(FF_NEW_ALL(p->app->comm, p->rows, p->n_rows * p->n_comp + 1));
     FF_TRY(ff_eval_run(p->e, p->rows));
+    FF_TRY(predict_warn_not_finite(p));
     FF_TRY(dist_table(p->app, p->e));
     int64_t k = ff_config_int(c, "predict.check");
     if (k > 0) FF_TRY(predict_check(p, k));

@@ -37,6 +37,8 @@ void predict_free(predict *p);
 /* Where the fields are wanted.                                                                     Collective
  */
 ff_status predict_targets(predict *p);
+/* Of rows that are there; the run goes on, its result shows where. Collective */
+ff_status predict_warn_not_finite(const predict *p);
 /* Integrals to output, JSON and p->integrals.                                                      Collective
  */
 ff_status predict_integrals(predict *p);

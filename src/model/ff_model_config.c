@@ -193,12 +193,17 @@ static ff_status get_hidden(json_t *root, const char *where, ff_model_config *c)
 
 static ff_status get_switches(json_t *root, const char *where, ff_model_config *c)
 {
-    json_t *v = json_object_get(root, "network_type");
-    const char *type = json_is_string(v) ? json_string_value(v) : "pade";
+    const json_t *net = json_object_get(root, "network_type"),
+                 *far = json_object_get(root, "expand_far_targets");
+    if (net != NULL && !json_is_null(net) && !json_is_string(net))
+        return ff_fail(FF_E_INPUT, "%s: network_type: expected a text, pade or mlp", where);
+    const char *type = json_is_string(net) ? json_string_value(net) : "pade";
     c->mlp = strcmp(type, "mlp") == 0;
     if (!c->mlp && strcmp(type, "pade") != 0)
         return ff_fail(FF_E_INPUT, "%s: network_type = %s, expected pade or mlp", where, type);
-    c->expand_far = json_is_true(json_object_get(root, "expand_far_targets"));
+    if (far != NULL && !json_is_null(far) && !json_is_boolean(far))
+        return ff_fail(FF_E_INPUT, "%s: expand_far_targets: expected true or false", where);
+    c->expand_far = json_is_true(far);
     return FF_OK;
 }
 

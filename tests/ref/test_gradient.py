@@ -87,6 +87,13 @@ class Gradient(ref.Case):
             self.assertEqual(r.code, 2)
             self.assertIn(text, r.err)
             self.assertFalse(os.path.exists(self.path("o.vtkhdf")))
+        with open(self.path("line.obj"), "w") as f:
+            f.write("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n")
+        for ranks in (1, 2):
+            r = ref.run("gradient", self.path("line.obj"), "-m", MODEL, "-o", self.path("o.vtkhdf"), "--set", "lengths.L=1",
+                        "--set", "global.U_dir=[1,0,0]", "--of", "C_p", "--reduce", "mean", ranks=ranks)
+            self.assertEqual(r.code, 2)
+            self.assertIn("has no area to average over", r.err)
 
 
 if __name__ == "__main__":

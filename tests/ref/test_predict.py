@@ -129,6 +129,13 @@ class Predict(ref.Case):
                 self.assertEqual(r.code, 0, r.err)
                 self.assertEqual((r.out + r.err).count('boundary "body": no face has an area'), n)
 
+    def test_outputs_that_are_not_finite_are_told(self):
+        flags = ("-o", self.path("o.vtp"), "--force")
+        for u, n in (("[1e300,0,0]", 1), ("[1,0,0]", 0)):
+            r = ref.run("predict", self.mesh, *GIVEN, "--set", "global.U_dir=" + u, *flags, ranks=2)
+            self.assertEqual(r.code, 0, r.err)
+            self.assertEqual((r.out + r.err).count("outputs are not finite at 320 of 320 targets"), n)
+
     def test_a_file_s_whole_name_counts_first(self):
         """What looks like name=file is a file where there is one of that name."""
         with open(self.mesh) as f, open(self.path("a=body.obj"), "w") as g:

@@ -71,6 +71,8 @@ static void wrong_arguments_are_named(void **state)
         {HEAD ", \"leaf_size\": 0}", "leaf_size"},
         {HEAD ", \"leaf_size\": 65}", "leaf_size"},
         {HEAD ", \"network_type\": \"rbf\"}", "network_type"},
+        {HEAD ", \"network_type\": 1}", "network_type"},
+        {HEAD ", \"expand_far_targets\": \"no\"}", "expand_far_targets"},
         {HEAD ", \"reference_area\": 0}", "reference_area"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
