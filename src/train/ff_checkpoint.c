@@ -298,3 +298,46 @@ ff_status ff_checkpoint_read(ff_comm *comm, const char *folder, ff_model *m, ff_
     FF_TRY(ff_comm_bcast(comm, found, sizeof *found, 0));
     return *found ? spread(comm, m, s) : FF_OK;
 }
+
+/* ---- other options than before ---- */
+
+/* Value of section.key in the text of a deck (two levels, a line each); empty where it is absent. */
+static void deck_value(const char *deck, const char *section, const char *key, char out[512])
+{
+    size_t n_section = strlen(section), n_key = strlen(key);
+    bool inside = false;
+    out[0] = 0;
+    for (const char *p = deck, *end; *p != 0; p = *end != 0 ? end + 1 : end) {
+        end = p + strcspn(p, "\n");
+        if (*p != ' ') inside = strncmp(p, section, n_section) == 0 && p[n_section] == ':';
+        if (!inside || strncmp(p, "  ", 2) != 0 || strncmp(p + 2, key, n_key) != 0 || p[2 + n_key] != ':')
+            continue;
+        const char *value = p + 2 + n_key + 1;
+        while (*value == ' ') value++;
+        (void)snprintf(out, 512, "%.*s", (int)(end - value), value);
+        return;
+    }
+}
+
+void ff_checkpoint_warn_changed(const char *folder, int64_t step, const char *deck)
+{
+    /* Which matrices Muon takes and averages are in the state itself; train.steps may grow. */
+    static const char *const keys[] = {
+        "data",    "ellipsoids", "splits",   "fine_every",   "fine_batch",  "batch", "lr",         "lr_end",
+        "warmup",  "schedule",   "patience", "factor",       "fine_bodies", "loss",  "loss_floor", "faces",
+        "targets", "inside",     "clip",     "weight_decay", "rest",        "beta2"};
+    char path[PATH_LEN], old[512], now[512], *text = NULL;
+    ff_h5 *f = NULL;
+    path_of(path, folder, step);
+    if (ff_h5_open(ff_comm_self(), path, &f) == FF_OK && ff_h5_read_text(f, "/training/deck", &text) == FF_OK)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            deck_value(text, "train", keys[k], old);
+            deck_value(deck, "train", keys[k], now);
+            if (old[0] != 0 && strcmp(old, now) != 0)
+                ff_warn("the checkpoint was made with train.%s = %s; from here on it is %s", keys[k], old,
+                        now[0] != 0 ? now : "not given");
+        }
+    ff_free(text);
+    if (f != NULL) (void)ff_h5_close(&f);
+    ff_error_clear(); /* a checkpoint without a deck tells nothing */
+}

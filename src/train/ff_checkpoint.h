@@ -28,4 +28,7 @@ ff_status ff_checkpoint_write(ff_comm *comm, const char *folder, const ff_model 
  * Errors: FF_E_INPUT one of another model or other optimiser options; FF_E_MEM.                  Collective */
 ff_status ff_checkpoint_read(ff_comm *comm, const char *folder, ff_model *m, ff_train_state *s, bool *found);
 
+/* Warns of options in deck that steps to come depend on and that were others when folder/step_N.h5 was written.     Local */
+void ff_checkpoint_warn_changed(const char *folder, int64_t step, const char *deck);
+
 #endif

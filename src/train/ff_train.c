@@ -514,6 +514,8 @@ static ff_status resume(trainer *t)
     if (t->o->folder != NULL) FF_TRY(ff_checkpoint_read(t->comm, t->o->folder, t->m, &t->s, &found));
     if (found && t->s.seed != t->o->seed)
         ff_warn("the checkpoint was begun with seed %lld: it is kept", (long long)t->s.seed);
+    if (found && t->o->deck != NULL && t->comm->rank == 0)
+        ff_checkpoint_warn_changed(t->o->folder, t->s.step, t->o->deck);
     if (found) ff_info("going on after step %lld of %lld", (long long)t->s.step, (long long)t->o->steps);
     return train_log_open(&t->log, t->comm, t->o->log, found ? t->s.step : 0);
 }

@@ -92,6 +92,16 @@ class Train(ref.Case):
             self.assertEqual(p.returncode, 0, out + err)
             self.same("whole", name)
 
+    def test_options_that_changed_are_told(self):
+        self.ok(*self.options("on", 3))
+        for more, told in (((), []), (("--batch", "3", "--splits", "0"), ["batch = 4; from here on it is 3",
+                                                                           "splits = 1; from here on it is 0"])):
+            r = self.ok(*self.options("on", 4, *more, "--force"), ranks=2)
+            lines = [line for line in (r.out + r.err).splitlines() if "the checkpoint was made with" in line]
+            self.assertEqual(len(lines), len(told), lines)
+            for text in told:
+                self.assertTrue(any("train." + text in line for line in lines), lines)
+
     def test_a_full_disk_costs_a_checkpoint_only(self):
         """A file system with room for one checkpoint: training goes on and says so; what is there is whole."""
         os.makedirs(self.path("full"))
