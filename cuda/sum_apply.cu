@@ -262,10 +262,12 @@ static ff_status rows_new(ff_sum_cuda *s, int k, int64_t width, double *d_home, 
     return s->dist != NULL ? FF_ALLOC(s->pool, r->own, s->side[k].n_own * width) : FF_OK;
 }
 
-/* Written rows to the caller. Collective with ranks */
-static ff_status rows_out(ff_sum_cuda *s, rows *r)
+/* Written rows to the caller, of one side and in one exchange; more: NULL. Collective with ranks */
+static ff_status rows_out(ff_sum_cuda *s, const rows *r, const rows *more)
 {
-    return s->dist != NULL ? sum_dist_out(s, r->k, r->own, r->width, r->home) : FF_OK;
+    sum_back b[SUM_BACK_MAX] = {{r->own, r->home, r->width}};
+    if (more != NULL) b[1] = {more->own, more->home, more->width};
+    return s->dist != NULL ? sum_dist_out(s, r->k, b, more != NULL ? 2 : 1) : FF_OK;
 }
 
 static void rows_free(ff_sum_cuda *s, rows *r)
@@ -306,8 +308,7 @@ extern "C" ff_status ff_sum_cuda_apply(ff_sum_cuda *s, const double *d_density, 
                              n_dens * n_g};
         FF_GO(operate(&j, &in, &out));
     }
-    FF_GO(rows_out(s, &v));
-    if (s->o.gradient) FF_GO(rows_out(s, &g));
+    FF_GO(rows_out(s, &v, s->o.gradient ? &g : NULL));
 done:
     rows_free(s, &q), rows_free(s, &v), rows_free(s, &g);
     return st;
@@ -347,7 +348,7 @@ extern "C" ff_status ff_sum_cuda_adjoint(ff_sum_cuda *s, const double *d_cot_val
                                    : sum_out{q.own + k * s->n_in, NULL, n_dens * s->n_in, 0};
         FF_GO(operate(&j, &in, &out));
     }
-    FF_GO(rows_out(s, &q));
+    FF_GO(rows_out(s, &q, NULL));
 done:
     rows_free(s, &v), rows_free(s, &g), rows_free(s, &q);
     return st;
@@ -408,8 +409,8 @@ extern "C" ff_status ff_sum_cuda_adjoint_points(ff_sum_cuda *s, const double *d_
     FF_GO(agreed(s, st));
     FF_GO(points_of(&to, q.own, v.own, false, one ? y.own : x.own));
     FF_GO(points_of(&back, v.own, q.own, one, y.own));
-    FF_GO(rows_out(s, &y));
-    if (!one) FF_GO(rows_out(s, &x));
+    FF_GO(rows_out(s, &y, NULL));
+    if (!one) FF_GO(rows_out(s, &x, NULL));
 done:
     rows_free(s, &q), rows_free(s, &v), rows_free(s, &x), rows_free(s, &y);
     return st;

@@ -237,7 +237,7 @@ static int64_t before(const int64_t *count, int r)
     return at;
 }
 
-/* Messages of rows cut by counts; those that stay are copied. */
+/* Adds messages of rows cut by counts; those that stay are copied. Local */
 static ff_status rows_between(ff_sum_cuda *s, const int64_t *n_from, double *d_from, const int64_t *n_to,
                               double *d_to, int64_t width)
 {
@@ -246,7 +246,6 @@ static ff_status rows_between(ff_sum_cuda *s, const int64_t *n_from, double *d_f
     const int me = d->comm->rank;
     const size_t row = (size_t)width * sizeof(double);
     int64_t at = 0, to = 0;
-    sum_dist_clear(d);
     for (int r = 0; r < d->comm->size; at += n_from[r], to += n_to[r], r++) {
         if (r == me) continue;
         FF_GO(sum_dist_add(d, true, r, d_from + at * width, (size_t)n_from[r] * row));
@@ -259,42 +258,55 @@ done:
     return st;
 }
 
-ff_status sum_dist_in(ff_sum_cuda *s, int k, const double *d_home, int64_t width, double **d_own)
+ff_status sum_dist_add_in(ff_sum_cuda *s, int k, const double *d_home, int64_t width, double **d_send,
+                          double **d_own)
 {
     ff_status st = FF_OK;
     const sum_share *h = &s->dist->share[k];
-    double *send = NULL;
-    *d_own = NULL;
-    FF_GO(FF_ALLOC(s->pool, send, h->n_home * width));
+    FF_GO(FF_ALLOC(s->pool, *d_send, h->n_home * width));
     FF_GO(FF_ALLOC(s->pool, *d_own, before(h->take, s->dist->comm->size) * width));
     if (h->n_home > 0)
         sum_take_rows<<<ff_grid(h->n_home * width, 1), 256, 0, s->stream>>>(h->n_home, width, h->d_home,
-                                                                            d_home, send);
+                                                                            d_home, *d_send);
     FF_CU(cudaGetLastError());
-    FF_GO(rows_between(s, h->give, send, h->take, *d_own, width));
+    FF_GO(rows_between(s, h->give, *d_send, h->take, *d_own, width));
 done:
-    st = sum_dist_begin(s, st);
+    return st;
+}
+
+ff_status sum_dist_in(ff_sum_cuda *s, int k, const double *d_home, int64_t width, double **d_own)
+{
+    double *send = NULL;
+    *d_own = NULL;
+    sum_dist_clear(s->dist);
+    ff_status st = sum_dist_begin(s, sum_dist_add_in(s, k, d_home, width, &send, d_own));
     if (st == FF_OK) st = sum_dist_end(s);
     ff_cuda_free(s->pool, send);
     return st;
 }
 
-ff_status sum_dist_out(ff_sum_cuda *s, int k, const double *d_own, int64_t width, double *d_home)
+ff_status sum_dist_out(ff_sum_cuda *s, int k, const sum_back *back, int n)
 {
     ff_status st = FF_OK;
     const sum_share *h = &s->dist->share[k];
-    double *recv = NULL;
-    FF_GO(FF_ALLOC(s->pool, recv, h->n_home * width));
-    FF_GO(rows_between(s, h->take, (double *)d_own, h->give, recv, width));
+    double *recv[SUM_BACK_MAX] = {NULL};
+    sum_dist_clear(s->dist);
+    for (int i = 0; i < n; i++) {
+        FF_GO(FF_ALLOC(s->pool, recv[i], h->n_home * back[i].width));
+        FF_GO(rows_between(s, h->take, back[i].d_own, h->give, recv[i], back[i].width));
+    }
 done:
     st = sum_dist_begin(s, st);
     if (st == FF_OK) st = sum_dist_end(s);
-    if (st == FF_OK && h->n_home > 0)
-        sum_put_rows<<<ff_grid(h->n_home * width, 1), 256, 0, s->stream>>>(h->n_home, width, h->d_home, recv,
-                                                                           d_home);
+    for (int i = 0; i < n; i++) {
+        const int64_t width = back[i].width;
+        if (st == FF_OK && h->n_home > 0)
+            sum_put_rows<<<ff_grid(h->n_home * width, 1), 256, 0, s->stream>>>(h->n_home, width, h->d_home,
+                                                                               recv[i], back[i].d_home);
+        ff_cuda_free(s->pool, recv[i]);
+    }
     if (st == FF_OK && cudaGetLastError() != cudaSuccess)
         st = ff_fail(FF_E_INTERNAL, "cuda: a launch failed in sum_dist_out");
-    ff_cuda_free(s->pool, recv);
     return st;
 }
 

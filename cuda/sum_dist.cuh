@@ -61,9 +61,17 @@ ff_status sum_dist_add(sum_dist *d, bool send, int peer, void *d_buf, size_t byt
 ff_status sum_dist_begin(ff_sum_cuda *s, ff_status mine);
 ff_status sum_dist_end(ff_sum_cuda *s);
 
-/* Rows of width numbers: of points as given to own points (a new block), and back.                     Collective */
+/* Rows of width numbers: of points as given to own points (a new block), and back, some arrays at once. Collective */
+typedef struct sum_back {
+    double *d_own, *d_home;
+    int64_t width;
+} sum_back;
+enum { SUM_BACK_MAX = 2 };
 ff_status sum_dist_in(ff_sum_cuda *s, int k, const double *d_home, int64_t width, double **d_own);
-ff_status sum_dist_out(ff_sum_cuda *s, int k, const double *d_own, int64_t width, double *d_home);
+ff_status sum_dist_out(ff_sum_cuda *s, int k, const sum_back *back, int n);
+/* sum_dist_in's messages, into an exchange with others; d_send (NULL before) is freed by the caller after it. Local */
+ff_status sum_dist_add_in(ff_sum_cuda *s, int k, const double *d_home, int64_t width, double **d_send,
+                          double **d_own);
 
 /* Box of all ranks' points and the least bad coordinates, by their numbers over all.                    Collective */
 ff_status sum_dist_frame(ff_sum_cuda *s);

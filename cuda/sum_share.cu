@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-enum { DIGIT = 13, DIGIT_PROBES = (1 << DIGIT) + 1 };
+/* FEW: keys that still may be a cut are gathered from all ranks; on a curve of random points that is after two digits. */
+enum { DIGIT = 13, DIGIT_PROBES = (1 << DIGIT) + 1, FEW = 256 };
 
 /* Keys below k, or with ties up to it. */
 static __device__ int64_t count_below(const uint64_t *key, int64_t n, uint64_t k, bool ties)
@@ -125,22 +126,85 @@ static int digit_of(const int64_t *all, int64_t place)
     return lo;
 }
 
-/* bound [n_cut]: how many of this rank's sorted points lie before each cut. place [n_cut] below n. Collective */
-static ff_status find_bounds(cutter *c, const int64_t *place, int bits, int64_t *bound)
+/* The bin of each cut after a probe. */
+static int bin_of(const cutter *c, const int64_t *place, int k)
+{
+    return digit_of(c->all + (int64_t)k * DIGIT_PROBES, place[k]);
+}
+
+/* Whether few keys are left in every bin, over all ranks. */
+static bool few_left(const cutter *c, const int64_t *place)
+{
+    bool few = true;
+    for (int k = 0; k < c->n_cut; k++) {
+        const int64_t *all = c->all + (int64_t)k * DIGIT_PROBES;
+        const int j = bin_of(c, place, k);
+        few = few && all[j + 1] - all[j] <= FEW;
+    }
+    return few;
+}
+
+/* Number of own keys among the first left of all ranks' keys [size][FEW], n [size] of them; equal ones by rank. */
+static int64_t own_among(const uint64_t *key, const int64_t *n, int64_t step, int size, int me, int64_t left)
+{
+    int64_t own = 0;
+    for (int64_t i = 0; i < n[me * step]; i++) {
+        const uint64_t mine = key[me * step * FEW + i];
+        int64_t before = i;
+        for (int r = 0; r < size; r++)
+            for (int64_t j = 0; j < n[r * step] && r != me; j++) {
+                const uint64_t other = key[r * step * FEW + j];
+                before += other < mine || (other == mine && r < me);
+            }
+        own += before < left;
+    }
+    return own;
+}
+
+/* bound [n_cut] by gathering the keys of all bins. Collective */
+static ff_status bounds_by_keys(cutter *c, const int64_t *place, int64_t *bound)
+{
+    ff_status st = FF_OK;
+    ff_comm *comm = c->s->dist->comm;
+    const size_t rows = (size_t)c->n_cut * (size_t)comm->size;
+    uint64_t *key = NULL, *mine = NULL;
+    int64_t *n = NULL;
+    FF_TRY(ff_new_all(comm, &key, rows * FEW, sizeof *key, true));
+    FF_GO(ff_new_all(comm, &mine, (size_t)c->n_cut * FEW, sizeof *mine, true));
+    FF_GO(ff_new_all(comm, &n, rows + (size_t)c->n_cut, sizeof *n, true));
+    for (int k = 0; k < c->n_cut && st == FF_OK; k++) {
+        const int64_t *below = c->mine + (int64_t)k * DIGIT_PROBES + bin_of(c, place, k);
+        n[rows + (size_t)k] = below[1] - below[0];
+        if (below[1] > below[0])
+            st = ff_cuda_get(c->s->pool, mine + (size_t)k * FEW, c->d_key + below[0],
+                             (size_t)(below[1] - below[0]) * sizeof *mine);
+    }
+    if (st == FF_OK) st = ff_cuda_wait(c->s->pool);
+    FF_GO(ff_agree(comm, st));
+    FF_GO(ff_comm_allgather(comm, mine, (size_t)c->n_cut * FEW * sizeof *mine, key));
+    FF_GO(ff_comm_allgather(comm, n + rows, (size_t)c->n_cut * sizeof *n, n));
+    for (int k = 0; k < c->n_cut; k++) {
+        const int64_t at = (int64_t)k * DIGIT_PROBES + bin_of(c, place, k);
+        bound[k] = c->mine[at] + own_among(key + (size_t)k * FEW, n + k, c->n_cut, comm->size, comm->rank,
+                                           place[k] - c->all[at]);
+    }
+done:
+    ff_free(key);
+    ff_free(mine);
+    ff_free(n);
+    return st;
+}
+
+/* The same where all digits are known: what is left in a bin are points with one key. Collective */
+static ff_status bounds_by_ties(cutter *c, const int64_t *place, int64_t *bound)
 {
     ff_status st = FF_OK;
     ff_comm *comm = c->s->dist->comm;
     int64_t *ties = NULL;
-    FF_GO(ff_agree(comm, cutter_alloc(c)));
-    FF_GO(ff_new_all(comm, &ties, (size_t)c->n_cut * (size_t)(comm->size + 1), sizeof *ties, false));
-    for (int shift = (bits + DIGIT - 1) / DIGIT * DIGIT - DIGIT; shift >= 0; shift -= DIGIT) {
-        FF_GO(probe(c, shift));
-        for (int k = 0; k < c->n_cut; k++)
-            c->from[k] += (uint64_t)digit_of(c->all + (int64_t)k * DIGIT_PROBES, place[k]) << shift;
-    }
+    FF_TRY(ff_new_all(comm, &ties, (size_t)c->n_cut * (size_t)(comm->size + 1), sizeof *ties, false));
     for (int k = 0; k < c->n_cut; k++) {
         const int64_t *mine = c->mine + (int64_t)k * DIGIT_PROBES;
-        const int j = digit_of(c->all + (int64_t)k * DIGIT_PROBES, place[k]);
+        const int j = bin_of(c, place, k);
         bound[k] = mine[j];
         ties[k] = mine[j + 1] - mine[j];
         c->all[k] = place[k] - c->all[(int64_t)k * DIGIT_PROBES + j]; /* ties that go left */
@@ -153,6 +217,22 @@ static ff_status find_bounds(cutter *c, const int64_t *place, int bits, int64_t 
     }
 done:
     ff_free(ties);
+    return st;
+}
+
+/* bound [n_cut]: how many of this rank's sorted points lie before each cut. place [n_cut] below n. Collective */
+static ff_status find_bounds(cutter *c, const int64_t *place, int bits, int64_t *bound)
+{
+    ff_status st = FF_OK;
+    bool few = false;
+    FF_GO(ff_agree(c->s->dist->comm, cutter_alloc(c)));
+    for (int shift = (bits + DIGIT - 1) / DIGIT * DIGIT - DIGIT; shift >= 0 && !few; shift -= DIGIT) {
+        FF_GO(probe(c, shift));
+        few = few_left(c, place);
+        for (int k = 0; k < c->n_cut; k++) c->from[k] += (uint64_t)bin_of(c, place, k) << shift;
+    }
+    FF_GO(few ? bounds_by_keys(c, place, bound) : bounds_by_ties(c, place, bound));
+done:
     cutter_free(c);
     return st;
 }
@@ -233,15 +313,13 @@ done:
     return st;
 }
 
-/* Sorted keys travel as rows of one number. Collective */
-static ff_status move_keys(ff_sum_cuda *s, int k, const uint64_t *d_key, uint64_t **d_own)
+/* Messages of sorted keys, which travel as they lie. Local */
+static ff_status add_keys(ff_sum_cuda *s, int k, const uint64_t *d_key, uint64_t **d_own)
 {
     ff_status st = FF_OK;
     sum_dist *d = s->dist;
     const sum_share *h = &d->share[k];
     int64_t at = 0, to = 0;
-    *d_own = NULL;
-    sum_dist_clear(d);
     FF_GO(FF_ALLOC(s->pool, *d_own, s->side[k].n_own));
     for (int r = 0; r < d->comm->size; at += h->give[r], to += h->take[r], r++) {
         const size_t give = (size_t)h->give[r] * sizeof *d_key, take = (size_t)h->take[r] * sizeof *d_key;
@@ -252,8 +330,21 @@ static ff_status move_keys(ff_sum_cuda *s, int k, const uint64_t *d_key, uint64_
         FF_GO(sum_dist_add(d, false, r, *d_own + to, take));
     }
 done:
+    return st;
+}
+
+/* Keys and positions to the owners. Collective */
+static ff_status move_points(ff_sum_cuda *s, int k, const uint64_t *d_key, const double *d_home,
+                             uint64_t **d_own_key, double **d_own)
+{
+    double *send = NULL;
+    sum_dist_clear(s->dist);
+    ff_status st = add_keys(s, k, d_key, d_own_key);
+    if (st == FF_OK) st = sum_dist_add_in(s, k, d_home, s->o.dim, &send, d_own);
     st = sum_dist_begin(s, st);
-    return st == FF_OK ? sum_dist_end(s) : st;
+    if (st == FF_OK) st = sum_dist_end(s);
+    ff_cuda_free(s->pool, send);
+    return st;
 }
 
 ff_status sum_share_points(ff_sum_cuda *s, int k, const double *d_home, double **d_own)
@@ -270,8 +361,7 @@ ff_status sum_share_points(ff_sum_cuda *s, int k, const double *d_home, double *
     FF_GO(ff_agree(d->comm, sum_keys_sorted(s->pool, d_home, h->n_home, side->n, s->o.dim, s->d_frame, &key,
                                             &h->d_home)));
     FF_GO(count_rows(s, k, key));
-    FF_GO(move_keys(s, k, key, &own));
-    FF_GO(sum_dist_in(s, k, d_home, s->o.dim, d_own));
+    FF_GO(move_points(s, k, key, d_home, &own, d_own));
     st = merge(s, k, own, &curve);
     if (st == FF_OK) st = sum_refined(s->pool, *d_own, s->o.dim, s->d_frame, curve, side);
     st = ff_agree(d->comm, st);

@@ -7,6 +7,7 @@ import numpy as np
 from ._lib import Error
 
 _HOST, _CUDA = (1, 3), (2,)  # DLPack: kDLCPU, kDLCUDAHost; kDLCUDA
+_NOWHERE = np.zeros(1)  # the address of no numbers: NULL would say that there is no array
 
 
 def _checked(x, name, shape):
@@ -52,12 +53,16 @@ class Host:
         return np.empty(shape)
 
     def at(self, x):
-        return None if x is None else x.ctypes.data
+        return None if x is None else x.ctypes.data or _NOWHERE.ctypes.data
+
+    def run(self, call, *args):
+        return call(*args)
 
 
 class Device:
     """A GPU, by the package that the sources come from; arrays of another package on the same GPU by DLPack. Calls are
-    queued on that package's current stream of the time the sum was made."""
+    queued on that package's current stream of the time the sum was made, between what stands in the current one now and
+    what comes there later."""
     call = "ff_sum_cuda_"
 
     def __init__(self, x, number):
@@ -88,7 +93,7 @@ class Device:
             raise Error(f"sum: {name} cannot be taken by DLPack: {e}") from None
         if self.torch and x.requires_grad:
             raise Error(f"sum: {name} requires a gradient: .detach() it; derivatives are those of adjoint()")
-        if self.torch and x.is_complex() or not self.torch and x.dtype.kind not in "fiu":
+        if self.torch and (x.is_complex() or x.dtype == self.xp.bool) or not self.torch and x.dtype.kind not in "fiu":
             raise Error(f"sum: {name} is {x.dtype}, expected real numbers")
         _checked(x, name, shape)
         return x.to(self.xp.float64).contiguous() if self.torch else self.xp.ascontiguousarray(x, dtype=self.xp.float64)
@@ -99,7 +104,29 @@ class Device:
         return self.xp.empty(shape, dtype=self.xp.float64)
 
     def at(self, x):
-        return None if x is None else x.data_ptr() if self.torch else x.data.ptr
+        if x is None:
+            return None
+        return (x.data_ptr() if self.torch else x.data.ptr) or _NOWHERE.ctypes.data
+
+    def run(self, call, *args):
+        """The library works on its own stream and GPU; arrays are made, read and freed on what is current."""
+        if sys.is_finalizing():
+            return call(*args)
+        cuda = self.xp.cuda
+        with cuda.device(self.number) if self.torch else cuda.Device(self.number):
+            now = cuda.current_stream() if self.torch else cuda.get_current_stream()
+            self._after(self._stream, now)
+            code = call(*args)
+            self._after(now, self._stream)
+        return code
+
+    def _after(self, stream, other):
+        if stream == other:
+            return
+        if self.torch:
+            stream.wait_stream(other)
+        else:
+            stream.wait_event(other.record())
 
 
 def place_of(x):

@@ -82,8 +82,8 @@ class Sum:
             triangles = self._on.array(triangles, "triangles", (self.n_sources, 3, 3))
             opts.exact_within, opts.corners = exact_within, self._on.at(triangles)
         self.gradient = bool(gradient)
-        check(self._call("create")(self._on.at(targets), self.n_targets, self._on.at(sources), self.n_sources,
-                                   ctypes.byref(opts), *self._on.stream, ctypes.byref(self._ptr)))
+        check(self._call("create", self._on.at(targets), self.n_targets, self._on.at(sources), self.n_sources,
+                         ctypes.byref(opts), *self._on.stream, ctypes.byref(self._ptr)))
         self._points = (targets, sources) if self._on.stream else ()  # the check on a GPU asks for them
         n_in = self.dim if opts.dipole else 3 if kernel == "stokeslet" else 1
         n_out = 3 if kernel == "stokeslet" else 1
@@ -95,14 +95,14 @@ class Sum:
     def close(self):
         """Frees the trees now; else this happens with the object."""
         if self._ptr:
-            self._call("destroy")(ctypes.byref(self._ptr))
+            self._call("destroy", ctypes.byref(self._ptr))
 
     def __del__(self):
         if getattr(self, "_ptr", None):
             self.close()
 
-    def _call(self, name):
-        return getattr(self._lib, self._on.call + name)
+    def _call(self, name, *args):
+        return self._on.run(getattr(self._lib, self._on.call + name), *args)
 
     def _alive(self):
         if not self._ptr:
@@ -112,7 +112,7 @@ class Sum:
     def info(self):
         self._alive()
         out = SumInfo()
-        self._call("get_info")(self._ptr, ctypes.byref(out))
+        self._call("get_info", self._ptr, ctypes.byref(out))
         return Info(**{name: getattr(out, name) for name, _ in SumInfo._fields_})
 
     def apply(self, density):
@@ -121,7 +121,7 @@ class Sum:
         density = self._on.array(density, "density", self.density_shape)
         value = self._on.empty(self.value_shape)
         grad = self._on.empty(self.gradient_shape) if self.gradient else None
-        check(self._call("apply")(self._ptr, self._on.at(density), self._on.at(value), self._on.at(grad)))
+        check(self._call("apply", self._ptr, self._on.at(density), self._on.at(value), self._on.at(grad)))
         return (value, grad) if self.gradient else value
 
     def adjoint(self, cot_value, cot_gradient=None):
@@ -132,7 +132,7 @@ class Sum:
         if cot_gradient is not None:
             cot_gradient = self._on.array(cot_gradient, "cot_gradient", self.gradient_shape)
         out = self._on.empty(self.density_shape)
-        check(self._call("adjoint")(self._ptr, self._on.at(cot_value), self._on.at(cot_gradient), self._on.at(out)))
+        check(self._call("adjoint", self._ptr, self._on.at(cot_value), self._on.at(cot_gradient), self._on.at(out)))
         return out
 
     def adjoint_points(self, density, cot_value):
@@ -143,7 +143,8 @@ class Sum:
         cot_value = self._on.array(cot_value, "cot_value", self.value_shape)
         d_sources = self._on.empty((self.n_sources, self.dim))
         d_targets = None if self.same else self._on.empty((self.n_targets, self.dim))
-        check(self._call("adjoint_points")(self._ptr, self._on.at(density), self._on.at(cot_value), self._on.at(d_targets), self._on.at(d_sources)))
+        at = self._on.at
+        check(self._call("adjoint_points", self._ptr, at(density), at(cot_value), at(d_targets), at(d_sources)))
         return d_sources if self.same else (d_targets, d_sources)
 
     def check(self, density, value, gradient=None, n=100):
@@ -156,8 +157,8 @@ class Sum:
         a, b, l2 = SumError(), SumError(), (ctypes.c_double * 2)()
         at = self._on.at
         points, more = [at(x) for x in self._points], (l2,) if self._points else ()
-        check(self._call("check")(self._ptr, *points, at(density), at(value), at(gradient), n, ctypes.byref(a),
-                                  None if gradient is None else ctypes.byref(b), *more))
+        check(self._call("check", self._ptr, *points, at(density), at(value), at(gradient), n, ctypes.byref(a),
+                         None if gradient is None else ctypes.byref(b), *more))
         a, b = (Errors(e.median, e.p95, e.p99, e.max) for e in (a, b))
         return a if gradient is None else (a, b)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """python/farfield/sum.py with PyTorch tensors on a GPU: sums and adjoints beside direct float64 sums, and how far the
-adjoint is from the exact transpose. Without PyTorch, a GPU or a library with CUDA the same is done with NumPy arrays on
-the CPU.
+adjoint is from the exact transpose; arrays of other layouts. Without PyTorch, a GPU or a library with CUDA the same is
+done with NumPy arrays on the CPU.
 
     FARFIELD_LIB=build/libfarfield.so tests/ref/test_sum_python_gpu.py"""
 import os
@@ -90,12 +90,67 @@ def one(place, kernel, single, targets):
     return [abs(gap) / scale, *(relative(a, b) for a, b in zip(got, exact))]
 
 
+def layouts(place):
+    """Arrays of every layout give the bits of contiguous float64 ones; what cannot be taken is refused. Returns mistakes."""
+    rng = np.random.default_rng(SEED + 2)
+    x, q = rng.random((3000, 3)), rng.standard_normal(3000)
+    put, get, bad = place.put, place.get, []
+
+    def same(what, a, b):
+        if not np.array_equal(get(a), get(b)):
+            bad.append(what)
+
+    def refused(what, call):
+        try:
+            call()
+            bad.append(what)
+        except farfield.Error:
+            pass
+
+    how = {"theta": 0.6, "order": 6, "adjoint": True}
+    s = Sum(put(x), **how)
+    want = s.apply(put(q))
+    wide, every = put(np.repeat(x, 2, axis=1)), put(np.repeat(q, 3))
+    same("columns of a wider array", Sum(wide[:, ::2], **how).apply(put(q)), want)
+    same("columns of a transposed array", Sum(put(np.ascontiguousarray(x.T)).T, **how).apply(put(q)), want)
+    same("every third number", s.apply(every[::3]), want)
+    few = x.astype(np.float32)
+    same("float32", Sum(put(few), **how).apply(put(q)), Sum(put(few.astype(np.float64)), **how).apply(put(q)))
+    same("integers", s.apply(put(np.arange(3000))), s.apply(put(np.arange(3000.0))))
+    flat = Sum(put(x[:, :2]), kernel="log", theta=0.6, order=6, adjoint=True)
+    same("two dimensions", flat.apply(put(q)), Sum(put(x[:, :2].copy()), kernel="log", **how).apply(put(q)))
+    none = Sum(put(x), targets=put(np.zeros((0, 3))), **how)
+    if tuple(none.apply(put(q)).shape) != (0,) or np.any(get(none.adjoint(put(np.zeros(0))))):
+        bad.append("no targets")
+    if np.any(get(Sum(put(np.zeros((0, 3))), targets=put(x), **how).apply(put(np.zeros(0))))):
+        bad.append("no sources")
+    refused("truth values", lambda: s.apply(put(q > 0)))
+    refused("one density too few", lambda: s.apply(put(q[1:])))
+    if not place.host:
+        refused("densities on the host", lambda: s.apply(q))
+        refused("targets on the host", lambda: Sum(put(x), targets=x))
+        refused("sources on the host", lambda: Sum(x).apply(put(q)))
+        other, many = place.torch.cuda.Stream(), put(np.repeat(q[:, None], 2, axis=1))
+        for _ in range(20):  # made, converted, summed and freed on another stream than the sum's
+            with place.torch.cuda.stream(other):
+                got = s.apply((many * 1.0)[:, 1].float().double() * 0 + (many * 1.0)[:, 0])
+                kept = got.clone()
+                del got
+                place.torch.full((9000,), 7.0, dtype=place.torch.float64, device="cuda")
+            other.synchronize()
+            same("another stream", kept, want)
+    return bad
+
+
 def main():
     if "FARFIELD_LIB" in os.environ:
         farfield.load(os.environ["FARFIELD_LIB"])
     place = Place()
     print(f"seed {SEED}; {place.n} sources\n{'kernel':10} {'':3} {'targets':8} transpose       sums   densities   positions")
-    failed = 0
+    mistakes = layouts(place)
+    for what in mistakes:
+        print(f"layouts: FAILED: {what}")
+    failed = len(mistakes)
     for kernel in KERNELS:
         for single in (False, True):
             for targets in (False, True):
