@@ -22,11 +22,26 @@ configure() {
     }
 }
 
+# How far the build is that writes to standard input: on a terminal in place, else a line twice a minute.
+show_progress() {
+    local line next=$((SECONDS + 30))
+    while read -r line; do
+        if [[ $line != \[*/*]* ]]; then continue; fi
+        if [ -t 1 ]; then
+            printf '\r   %s ' "${line%%]*}]"
+        elif [ $SECONDS -ge $next ]; then
+            printf '   %s (at %d s)\n' "${line%%]*}]" $SECONDS
+            next=$((SECONDS + 30))
+        fi
+    done
+    if [ -t 1 ]; then printf '\r%20s\r' ''; fi
+}
+
 # compile DIR [targets]: all of them, or these.
 compile() {
     local dir=$1
     shift
-    cmake --build "$root/$dir" -j "$jobs" ${@:+--target "$@"} >"$root/$dir.build.log" 2>&1 || {
+    cmake --build "$root/$dir" -j "$jobs" ${@:+--target "$@"} 2>&1 | tee "$root/$dir.build.log" | show_progress || {
         grep -v '^\[' "$root/$dir.build.log" | head -n 100 >&2
         die "building $dir failed; the whole log is $dir.build.log"
     }

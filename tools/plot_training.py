@@ -64,6 +64,9 @@ def main():
     rate.set_ylabel("learning rate", color="0.5")
     if two:
         right.set(xlabel="step", ylabel="validation: relative L2 error, %", yscale="log")
+        plain = plt.matplotlib.ticker.LogFormatter(minor_thresholds=(1.5, 0.5))  # 20, not 2 x 10^1
+        right.yaxis.set_major_formatter(plain)
+        right.yaxis.set_minor_formatter(plain)
     for ax in axes[0]:
         ax.grid(True, which="both", lw=0.3)
         if ax.lines:

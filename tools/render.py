@@ -8,6 +8,7 @@ FILE: .vtkhdf, .vtp or .h5 as farfield writes them (VTKHDF and VTP PolyData of o
 import argparse
 import base64
 import os
+import re
 import struct
 import sys
 import xml.etree.ElementTree as ET
@@ -182,7 +183,7 @@ def corner_normals(points, tri, crease_deg=40):
 class Camera:
     """Perspective from azimuth and elevation in degrees, z up. The points fill the picture left of the colour bar."""
 
-    def __init__(self, points, azimuth, elevation, width, height, margin=0.05, right_edge=0.91):
+    def __init__(self, points, azimuth, elevation, width, height, margin=0.05, right_edge=0.89):
         a, e = np.radians([azimuth, elevation])
         back = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
         right = normalised(np.cross([0.0, 0.0, 1.0], back))
@@ -303,22 +304,42 @@ def choose_field(mesh, wanted, component):
     sys.exit(f'no field "{wanted}"; there are: ' + ", ".join(sorted(h[0] for h in have)))
 
 
-def limits(values, asked):
+def label_of(name):
+    """C_p, U_t and their like as a formula, other names as they are."""
+    m = re.fullmatch(r"([A-Za-z]{1,2})_([A-Za-z0-9]{1,3})( .*)?", name)
+    if m is None:
+        return name.replace("$", r"\$")
+    symbol = f"{m[1]}_{{{m[2]}}}"
+    return f"$|{symbol}|$" if m[3] == " (magnitude)" else f"${symbol}${m[3] or ''}"
+
+
+def limits(mesh, values, of_cells, asked):
+    """The range asked for, or all but 0.5 % of the surface at either end: a few extreme faces, often slivers, would
+    hide everything else."""
     if asked is not None:
         return tuple(asked)
-    v = values[np.isfinite(values)]
+    weight = np.ones(len(values))
+    if of_cells and mesh.kind == "polygons" and len(values) == len(mesh.off) - 1:
+        tri, cell = triangulate(mesh.off, mesh.conn)
+        a, b, c = (mesh.points[tri[:, k]] for k in range(3))
+        weight = np.bincount(cell, np.linalg.norm(np.cross(b - a, c - a), axis=1), len(values))
+    good = np.isfinite(values) & (weight > 0)
+    v, weight = values[good], weight[good]
     if len(v) == 0:
         return 0.0, 1.0
-    lo, hi = np.percentile(v, [0.5, 99.5])  # a few extreme faces would hide everything else
+    order = np.argsort(v)
+    share = np.cumsum(weight[order]) / weight.sum()
+    lo, hi = (v[order[min(np.searchsorted(share, q), len(v) - 1)]] for q in (0.005, 0.995))
     return (lo, hi) if hi > lo else (lo - 0.5, hi + 0.5)
 
 
 def shade(normal, to_eye):
-    """Brightness of the covered pixels: one light beside the eye, one from above, both sides lit."""
+    """Brightness of the covered pixels: one light beside the eye, one from above, both sides lit. Much of it comes from
+    everywhere, so that colours can be compared with those of the bar."""
     n = np.where(np.sum(normal * to_eye, axis=1, keepdims=True) < 0, -normal, normal)
     head = np.clip(n @ to_eye, 0, 1)
     key = np.clip(n @ normalised(to_eye + [0.25, 0.35, 1.1]), 0, 1)
-    return np.clip(0.36 + 0.32 * head + 0.38 * key, 0, 1.06)[:, None]
+    return np.clip(0.6 + 0.22 * head + 0.22 * key, 0, 1)[:, None]
 
 
 def draw_surface(mesh, values, of_cells, args, cmap, norm):
@@ -344,7 +365,7 @@ def draw_surface(mesh, values, of_cells, args, cmap, norm):
     image[covered] = np.clip(colour * shade(normal, camera.axes[2]), 0, 1)
     image[outline(zbuf, camera.distance / 4)] *= 0.45
     k = args.samples
-    return image.reshape(args.height, k, args.width, k, 3).mean((1, 3))
+    return image.reshape(args.height, k, args.width, k, 3).mean((1, 3)), camera
 
 
 def figure(args):
@@ -353,29 +374,48 @@ def figure(args):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    plt.rcParams.update({"font.size": 17 * args.width / 1600, "axes.linewidth": args.width / 1600})
     fig = plt.figure(figsize=(args.width / 100, args.height / 100), dpi=100)
     if args.title:
-        fig.text(0.5, 0.965, args.title, ha="center", va="center", fontsize=13)
+        fig.text(0.5, 0.96, args.title, ha="center", va="center", fontsize="large")
     return plt, fig
 
 
-def colour_bar(plt, fig, norm, cmap, label):
+def colour_bar(plt, fig, norm, cmap, label, values):
     if not label:
         return
-    axis = fig.add_axes([0.925, 0.2, 0.014, 0.6])
-    bar = fig.colorbar(plt.cm.ScalarMappable(norm, cmap), cax=axis, extend="both")
-    bar.ax.set_title(label, fontsize=12, pad=14)  # beside the bar it would be cut
-    bar.outline.set_linewidth(0.5)
+    axis = fig.add_axes([0.905, 0.2, 0.015, 0.6])
+    below, above = np.nanmin(values) < norm.vmin, np.nanmax(values) > norm.vmax
+    bar = fig.colorbar(plt.cm.ScalarMappable(norm, cmap), cax=axis,
+                       extend={(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[below, above])
+    bar.ax.set_yscale("linear")  # also where the colours change faster on one side of zero
+    bar.ax.set_title(label, pad=40 * fig.get_figwidth() / 16, fontsize="large", wrap=False)  # beside the bar it would be cut
+
+
+def show_axes(fig, camera):
+    """Directions of x, y and z in the lower left corner."""
+    axis = fig.add_axes([0.01, 0.01, 0.1, 0.1 * fig.get_figwidth() / fig.get_figheight()])
+    axis.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))
+    axis.set_axis_off()
+    for k, name in enumerate("xyz"):
+        x, y = camera.axes[0][k], camera.axes[1][k]
+        if np.hypot(x, y) < 0.05:
+            continue
+        axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": "0.25", "shrinkA": 0, "shrinkB": 0})
+        n = 1 + 0.25 / np.hypot(x, y)
+        axis.text(n * x, n * y, f"${name}$", ha="center", va="center", color="0.25")
 
 
 def show_surface(plt, fig, mesh, values, of_cells, args, cmap, norm):
     axis = fig.add_axes([0, 0, 1, 1], zorder=-1)
-    axis.imshow(draw_surface(mesh, values, of_cells, args, cmap, norm), origin="lower", interpolation="none", aspect="auto")
+    image, camera = draw_surface(mesh, values, of_cells, args, cmap, norm)
+    axis.imshow(image, origin="lower", interpolation="none", aspect="auto")
     axis.set_axis_off()
+    show_axes(fig, camera)
 
 
 def show_curve(plt, fig, mesh, values, of_cells, args, cmap, norm):
-    axis = fig.add_axes([0.08, 0.1, 0.8, 0.82])
+    axis = fig.add_axes([0.1, 0.12, 0.77, 0.8])
     a, b = mesh.conn[mesh.off[:-1]], mesh.conn[mesh.off[1:] - 1]
     lines = plt.matplotlib.collections.LineCollection(np.stack((mesh.points[a, :2], mesh.points[b, :2]), 1), linewidths=4,
                                                       capstyle="round", cmap=cmap, norm=norm)
@@ -392,7 +432,8 @@ def show_curve(plt, fig, mesh, values, of_cells, args, cmap, norm):
 def show_cloud(plt, fig, mesh, values, of_cells, args, cmap, norm):
     if len(mesh.points) == 0:
         sys.exit("the file has no points")
-    screen = Camera(mesh.points, *args.view, args.width, args.height).project(mesh.points)
+    camera = Camera(mesh.points, *args.view, args.width, args.height)
+    screen = camera.project(mesh.points)
     order = np.argsort(-screen[:, 2])  # nearer points over farther ones
     axis = fig.add_axes([0, 0, 1, 1], zorder=-1)
     axis.scatter(screen[order, 0], screen[order, 1], c=None if values is None else values[order],
@@ -401,6 +442,7 @@ def show_cloud(plt, fig, mesh, values, of_cells, args, cmap, norm):
     axis.set_xlim(0, args.width)
     axis.set_ylim(0, args.height)
     axis.set_axis_off()
+    show_axes(fig, camera)
 
 
 def main():
@@ -408,13 +450,13 @@ def main():
     mesh = read(args.file)
     values, of_cells, label = choose_field(mesh, args.field, args.component)
     plt, fig = figure(args)
-    lo, hi = limits(values, args.range) if values is not None else (0, 1)
+    lo, hi = limits(mesh, values, of_cells, args.range) if values is not None else (0, 1)
     signed = min(-lo, hi) > 0.02 * (hi - lo) and args.cmap is None
     cmap = plt.get_cmap(args.cmap or ("coolwarm" if signed else "viridis"))
     norm = plt.matplotlib.colors.TwoSlopeNorm(0, lo, hi) if signed else plt.Normalize(lo, hi)  # grey is zero
     show = {"polygons": show_surface, "lines": show_curve, "vertices": show_cloud}[mesh.kind]
     show(plt, fig, mesh, values, of_cells, args, cmap, norm)
-    colour_bar(plt, fig, norm, cmap, label)
+    colour_bar(plt, fig, norm, cmap, args.label or label_of(label), values)
     fig.savefig(args.out, facecolor="white")
     print(f"{args.out}: {args.width} x {args.height}, {len(mesh.off) - 1} {mesh.kind}, {label or 'no field'} {lo:g} to {hi:g}")
 
@@ -436,10 +478,11 @@ def arguments():
     p.add_argument("-o", "--out")
     p.add_argument("--field", help="default: a pressure coefficient if there is one, else the first")
     p.add_argument("--component", default="magnitude", help="of a vector: 0, 1, 2 or magnitude")
-    p.add_argument("--range", type=float, nargs=2, metavar=("LO", "HI"), help="default: all but 0.5 %% at either end")
+    p.add_argument("--range", type=float, nargs=2, metavar=("LO", "HI"), help="default: all but 0.5 %% of the surface at either end")
     p.add_argument("--view", type=view_of, default=VIEWS["iso"], help=", ".join(VIEWS) + " or AZIMUTH,ELEVATION in degrees")
     p.add_argument("--cmap", help="a matplotlib colour map")
     p.add_argument("--title", default="")
+    p.add_argument("--label", help="on the colour bar, as 'pressure, Pa'; default: the field's name")
     p.add_argument("--width", type=int, default=1600)
     p.add_argument("--height", type=int, default=1000)
     p.add_argument("--samples", type=int, default=2, help="subpixels along a pixel's side")
