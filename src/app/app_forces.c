@@ -77,6 +77,8 @@ void app_forces_print(const app_forces *o, const ff_force *force, int n_patches,
     coefficients(o->lift, o, force, lift);
     print_part("drag coefficient", drag);
     print_part("lift coefficient", lift);
+    ff_info("%-18s area %g m2, length %g m, moments about (%g, %g, %g)", "reference", o->area, o->length,
+            o->center[0], o->center[1], o->center[2]);
     if (n_patches < 2) return;
     ff_info("  %-32s %12s %12s %12s", "patch", "area", "drag", "lift");
     for (int k = 0; k < n_patches; k++) {

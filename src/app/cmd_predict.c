@@ -140,6 +140,11 @@ static ff_status take_lengths(predict *p)
     return st;
 }
 
+static const char *shape(int comp)
+{
+    return comp == 1 ? "NUMBER" : comp == 2 ? "[x,y]" : "[x,y,z]";
+}
+
 static ff_status take_globals(predict *p)
 {
     const ff_config *c = p->app->config;
@@ -153,13 +158,11 @@ static ff_status take_globals(predict *p)
         int k = ff_config_map_find(c, "global", g->item[i].name);
         if (k < 0)
             st = ff_fail(FF_E_INPUT, "global data %s is missing, expected --set global.%s=%s",
-                         g->item[i].name, g->item[i].name,
-                         comp == 1   ? "NUMBER"
-                         : comp == 2 ? "[x,y]"
-                                     : "[x,y,z]");
+                         g->item[i].name, g->item[i].name, shape(comp));
         else if (ff_config_map_len(c, "global", k) != comp)
-            st = ff_fail(FF_E_INPUT, "global.%s has %d values, expected %d", g->item[i].name,
-                         ff_config_map_len(c, "global", k), comp);
+            st = ff_fail(FF_E_INPUT, "global.%s: number of values %d, expected %d, --set global.%s=%s",
+                         g->item[i].name, ff_config_map_len(c, "global", k), comp, g->item[i].name,
+                         shape(comp));
         for (int d = 0; d < comp && st == FF_OK; d++)
             p->c->global[at++] = ff_config_map_item(c, "global", k, d);
     }

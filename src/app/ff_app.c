@@ -319,7 +319,7 @@ static ff_status run(ff_comm *comm, const ff_verb *verbs, int n_verbs, int n_arg
     ff_app app = {.comm = comm, .t_start_s = ff_now_s()};
     if (n_args < 2) return ff_fail(FF_E_ARG, "no verb given; see farfield --help");
     const char *name = args[1];
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 || strcmp(name, "version") == 0) {
         ff_print("farfield %s\n", ff_version());
         return FF_OK;
     }

@@ -7,6 +7,7 @@
 #endif
 
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 
 static const ff_verb verbs[] = {
@@ -112,7 +113,7 @@ static const ff_verb verbs[] = {
      1,
      true,
      cmd_sum},
-    {{FF_VERB_BENCH, "bench", "globe|plan --case CASE | scatter", "time the measured cases",
+    {{FF_VERB_BENCH, "bench", "globe|plan --case CASE | scatter | sum", "time the measured cases",
       "Times cases generated in memory and prints milliseconds (min, median), pair evaluations, rates and "
       "memory."},
      "bench.kind",
@@ -128,6 +129,8 @@ int main(int argc, char **argv)
     int code = 1;
     if (argc > 1 && strcmp(argv[1], "train") == 0)
         cmd_train_catch_signals(); /* before the ranks start, which takes a while */
+    else
+        (void)signal(SIGUSR1, SIG_IGN); /* a scheduler's warning: what keeps no state works on to its end */
 #ifdef FF_HAVE_MPI
     ff_status st = ff_mpi_start(&argc, &argv, &comm);
     if (st == FF_OK) st = ff_mpi_io_install(ff_mpi_comm_handle(comm));

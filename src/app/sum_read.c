@@ -194,7 +194,8 @@ ff_status sum_read(sum_verb *m)
     const bool made = ff_config_has(c, "sum.generate"), file = ff_config_has(c, "points");
     const bool exact = m->o.exact_within > 0;
     if (made == file)
-        return ff_config_bad(c, "sum.generate", "either a file of points or --generate with --n");
+        return ff_fail(FF_E_ARG, "command line: %s, expected a file of points or --generate KIND --n N",
+                       made ? "points both from a file and generated" : "nothing to sum");
     ff_phase_begin("read");
     FF_TRY(made ? ff_agree(comm, generate(m))
                 : read_points(m->app, ff_config_string(c, "points"), &m->n_home, &m->x,

@@ -3,6 +3,8 @@
 #include "ff_mem.h"
 #include "ff_timer.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -61,6 +63,23 @@ ff_status ff_file_printf(FILE *f, const char *path, const char *fmt, ...)
     return n < 0 ? ff_fail(FF_E_IO, "%s: writing failed; is the disk full?", path) : FF_OK;
 }
 
+/* mpirun puts a pseudo-terminal between a rank and itself, wherever its own output goes: a bar would fill
+ * log files with carriage returns. So the parent's output must be a terminal too, where it can be looked at. */
+static bool on_terminal(void)
+{
+    char path[64];
+    if (isatty(STDOUT_FILENO) != 1) return false;
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd/1", (long)getppid());
+    int fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return errno != ENXIO; /* a pipe nobody reads, else no /proc here or another user's process */
+    bool yes = isatty(fd) == 1;
+    (void)close(fd);
+    return yes;
+}
+
+/* When any progress showed a line last: layers are often shorter than the pause between two lines. */
+static double t_line_s;
+
 struct ff_progress {
     char what[64];
     int64_t total;
@@ -78,7 +97,9 @@ ff_status ff_progress_create(const char *what, int64_t total, ff_progress **out)
     (void)snprintf(p->what, sizeof p->what, "%s", what);
     p->total = total > 0 ? total : 1;
     p->t_start_s = p->t_shown_s = ff_now_s();
-    p->bar = isatty(STDOUT_FILENO) == 1;
+    p->bar = on_terminal();
+    if (t_line_s <= 0) t_line_s = p->t_start_s;
+    if (!p->bar) p->t_shown_s = t_line_s;
     atomic_flag_clear(&p->busy);
     *out = p;
     return FF_OK;
@@ -102,7 +123,7 @@ void ff_progress_add(ff_progress *p, int64_t n)
     if (log_rank != 0 || log_level < FF_LOG_INFO || atomic_flag_test_and_set(&p->busy)) return;
     double now = ff_now_s();
     if (now - p->t_shown_s > (p->bar ? 0.2 : 5.0)) {
-        p->t_shown_s = now;
+        p->t_shown_s = t_line_s = now;
         progress_show(p, done, now);
     }
     atomic_flag_clear(&p->busy);
