@@ -15,14 +15,14 @@ chmod +x "$work"/srun "$work"/mpirun "$work"/scontrol "$work"/qsub
 export PATH=$work:$PATH
 
 failed=0
-# expect SCRIPT CODE RESTARTS_SO_FAR WANTED_EXIT WANTED_SUBMISSIONS
+# expect SCRIPT CODE RESTARTS_SO_FAR WANTED_EXIT WANTED_SUBMISSIONS [WANTED_ARGUMENTS]
 expect() {
     : >"$work/calls"
     local got=0 again
     CODE=$2 SLURM_JOB_ID=1 SLURM_CPUS_PER_TASK=2 SLURM_RESTART_COUNT=$3 RESTART=$3 MAX_RESTARTS=5 PBS_JOBID=1.host \
         PBS_O_WORKDIR=$root OUTPUT=$work/o.vtkhdf bash "$root/jobscripts/$1" >"$work/out" 2>&1 || got=$?
     again=$(grep -c '^again' "$work/calls" || true)
-    if [ "$got" != "$4" ] || [ "$again" != "$5" ] || ! grep -q 'farfield predict' "$work/calls"; then
+    if [ "$got" != "$4" ] || [ "$again" != "$5" ] || ! grep -q -- "${6:-farfield predict}" "$work/calls"; then
         echo "$1 with code $2 after $3 restarts: exit $got (expected $4), $again submissions (expected $5)"
         cat "$work/out" "$work/calls"
         failed=1
@@ -35,6 +35,7 @@ for script in farfield.slurm farfield.pbs farfield_gpu.slurm farfield_gpu.pbs; d
     expect $script 3 0 0 1
     expect $script 3 4 0 1
     expect $script 3 5 3 0
+    VERB=train expect $script 3 0 0 1 "farfield train .*--checkpoints $work/o.checkpoints"
 done
-[ $failed -eq 0 ] && echo "check_jobscripts: 24 cases passed"
+[ $failed -eq 0 ] && echo "check_jobscripts: 28 cases passed"
 exit $failed
