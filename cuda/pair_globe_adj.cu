@@ -593,6 +593,7 @@ static ff_status adj_run(void *impl, const ff_adj_job *j, ff_adj_net *const *net
     r.job = j;
     FF_GO(run_open(cu, net[0], a, &r));
     for (int k = 0; k < a->n_net; k++) FF_GO(run_net(cu, &r, net[k], a, k));
+    if (a->meanwhile != NULL) a->meanwhile(a->ctx);
     FF_GO(ff_cuda_get(cu->pool, a->raw_bar, r.d[RAW_BAR], r.bytes[RAW_BAR]));
     FF_GO(ff_cuda_get(cu->pool, a->strength_bar, r.d[STRENGTH_BAR], r.bytes[STRENGTH_BAR]));
     if (a->x_bar != NULL) FF_GO(ff_cuda_get(cu->pool, a->x_bar, r.d[X_BAR], r.bytes[X_BAR]));

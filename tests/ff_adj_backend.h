@@ -236,6 +236,7 @@ static inline ff_status ab_run(void *impl, const ff_adj_job *job, ff_adj_net *co
     int bad = 0;
     (void)impl;
     FF_GO(ab_source_open(&net[0]->source, l->n_slot, &q));
+    if (a->meanwhile != NULL) a->meanwhile(a->ctx);
     memset(a->grad, 0, (size_t)(2 * a->n_net * c->grad_len) * sizeof *a->grad);
     if (a->target != NULL) memset(a->target, 0, (size_t)(2 * l->n_target * c->dim) * sizeof *a->target);
     for (int k = 0; k < a->n_net; k++) {

@@ -95,6 +95,9 @@ typedef struct ff_adj_args {
     int64_t *target; /* [n_target][dim][2] words, overwritten: cotangents of x_t; NULL: not wanted */
     double *rows;    /* [n_net][n_slot][ff_adj_row_len()], overwritten: what tests look at; else NULL */
     bool bad;        /* out: a term was not finite or out of range */
+    /* Called once when the device has all its work, before it is waited for; uses no backend. NULL: nothing to do */
+    void (*meanwhile)(void *ctx);
+    void *ctx;
 } ff_adj_args;
 
 typedef struct ff_adj_job ff_adj_job;

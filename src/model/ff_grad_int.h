@@ -40,6 +40,7 @@ typedef struct grad_some {
 
 /* Lists of one source's pairs for a backend, made once a geometry. Slots: unit after unit, points then nodes. */
 typedef struct grad_pairs {
+    bool taken;          /* lists are ready */
     ff_adj_lists *lists; /* until the backend has them */
     ff_adj_job *job;
     int64_t n_slot, n_target, n_fixed, n_some, pairs;

@@ -235,7 +235,7 @@ ff_status ff_grad_lists_begin(ff_grad *g)
         return FF_OK; /* threads work at samples of their own: lists are made when needed */
     FF_TRY(FF_NEW0(a, 1));
     a->g = g;
-    a->n_threads = omp_get_max_threads();
+    a->n_threads = (omp_get_max_threads() + 1) / 2; /* the others launch and pack */
     (void)pthread_mutex_init(&a->lock, NULL);
     (void)pthread_cond_init(&a->change, NULL);
     if (pthread_create(&a->thread, NULL, make_ahead, a) == 0) {
@@ -248,15 +248,24 @@ ff_status ff_grad_lists_begin(ff_grad *g)
     return FF_OK;
 }
 
-/* The lists of source j on the backend. */
+/* The lists of source j, which the backend may have already. */
 static ff_status take_lists(const back *l, int j)
 {
     ff_grad *g = l->g;
-    const ff_pair_backend *b = l->e->opts.adjoint;
     grad_pairs *p = &g->pairs[l->final][j];
-    if (p->job != NULL) return FF_OK;
+    if (p->taken) return FF_OK;
     FF_TRY(g->ahead != NULL ? ahead_take(g->ahead, l->final, j) : make_lists(g, l->final, j));
+    p->taken = true;
+    if (j == g->e->n_src - 1 && (!l->final || g->e->c->model->config->n_comm == 0)) ff_grad_lists_end(g);
+    return FF_OK;
+}
+
+static ff_status give_lists(const back *l, int j)
+{
+    const ff_pair_backend *b = l->e->opts.adjoint;
+    grad_pairs *p = &l->g->pairs[l->final][j];
+    if (p->job != NULL) return FF_OK;
     ff_status st = b->adjoint->job_create(b->impl, p->lists, &p->job);
-    ff_adj_lists_destroy(&p->lists);
+    if (st == FF_OK) ff_adj_lists_destroy(&p->lists);
     return st;
 }

@@ -323,6 +323,28 @@ static void backend_matches_f64(void **state)
         }
 }
 
+/* Lists that nobody comes to take, the thread stopped wherever it is. */
+static void unused_lists_go(void **state)
+{
+    (void)state;
+    int prec = FF_ADJ_F32;
+    ff_pair_backend b = ab_backend(&prec);
+    ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    problem p;
+    gradient r;
+    problem_open(&p, 0);
+    size_t used = ff_mem_used();
+    opts.keep = true;
+    opts.adjoint = &b;
+    for (int k = 0; k < 20; k++) {
+        assert_int_equal(ff_eval_create(ff_comm_self(), p.rc.c, &opts, &r.e), FF_OK);
+        assert_int_equal(ff_grad_create(r.e, FF_GRAD_ALL, &r.g), FF_OK);
+        gradient_close(&r);
+        assert_int_equal(ff_mem_used(), used);
+    }
+    problem_close(&p);
+}
+
 /* What is not asked for does not change what is; a second run gives the same bits; NaN comes out as NaN. */
 static void runs_repeat(void **state)
 {
@@ -535,6 +557,7 @@ int main(void)
         cmocka_unit_test(f64_matches_central_differences),
         cmocka_unit_test(f32_matches_f64),
         cmocka_unit_test(backend_matches_f64),
+        cmocka_unit_test(unused_lists_go),
         cmocka_unit_test(runs_repeat),
         cmocka_unit_test(units_of_the_loss_do_not_matter),
         cmocka_unit_test(a_run_must_come_first),
