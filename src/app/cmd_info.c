@@ -107,11 +107,31 @@ static void json_names(ff_json *j, const char *key, const ff_name_list *l)
     ff_json_close(j);
 }
 
-static void json_model(ff_json *j, const ff_model *m, int64_t n_weights)
+/* What a model file says of itself: where its weights come from (NULL: nothing) and, in a checkpoint, the steps of
+ * the training that are done (else -1). */
+typedef struct made_from {
+    char *source;
+    int64_t step;
+} made_from;
+
+static ff_status read_made_from(const ff_h5 *f, made_from *out)
+{
+    int64_t integers[16] = {0},
+            n = ff_h5_exists(f, "/training") ? ff_h5_attr_count(f, "/training", "integers") : 0;
+    out->step = -1;
+    if (ff_h5_attr_exists(f, "/", "source")) FF_TRY(ff_h5_attr_read_text(f, "/", "source", &out->source));
+    if (n < 1 || n > 16) return FF_OK;
+    FF_TRY(ff_h5_attr_read(f, "/training", "integers", FF_H5_I64, n, integers));
+    out->step = integers[0];
+    return FF_OK;
+}
+
+static void json_model(ff_json *j, const ff_model *m, const made_from *from, int64_t n_weights)
 {
     const ff_model_config *c = m->config;
-    ff_json_string(j, "kind", "model");
-    ff_json_string(j, "source", m->source);
+    ff_json_string(j, "kind", from->step < 0 ? "model" : "checkpoint");
+    if (from->step >= 0) ff_json_int(j, "steps_done", from->step);
+    if (from->source != NULL) ff_json_string(j, "source", from->source);
     ff_json_int(j, "dimensions", c->dim);
     json_names(j, "outputs", &c->outputs);
     ff_json_open(j, "boundaries", '{');
@@ -136,11 +156,13 @@ static void print_names(const char *what, const ff_name_list *l)
                  l->item[i].rank == 0 ? "scalar" : "vector");
 }
 
-static void print_model(const char *path, const ff_model *m, int64_t n_weights)
+static void print_model(const char *path, const ff_model *m, const made_from *from, int64_t n_weights)
 {
     const ff_model_config *c = m->config;
-    ff_print("%s: model, %d dimensions, %lld parameters\n", path, c->dim, (long long)n_weights);
-    if (m->source != NULL) ff_print("  source             %s\n", m->source);
+    ff_print("%s: %s, %d dimensions, %lld parameters\n", path,
+             from->step < 0 ? "model" : "checkpoint of a training", c->dim, (long long)n_weights);
+    if (from->step >= 0) ff_print("  steps done         %lld\n", (long long)from->step);
+    if (from->source != NULL) ff_print("  source             %s\n", from->source);
     print_names("outputs", &c->outputs);
     for (int b = 0; b < c->n_bc; b++) {
         ff_print("  %-18s %s\n", b == 0 ? "boundaries" : "", c->bc[b].name);
@@ -156,14 +178,14 @@ static void print_model(const char *path, const ff_model *m, int64_t n_weights)
     ff_print("; %d and %d latents\n", c->n_latent_scalar, c->n_latent_vector);
 }
 
-static ff_status info_model(ff_app *app, const char *path, bool json)
+static ff_status info_model(ff_app *app, const char *path, const made_from *from, bool json)
 {
     ff_model *m = NULL;
     int64_t n = 0;
     FF_TRY(ff_model_read(ff_comm_self(), path, &m));
     for (int i = 0; i < m->n_tensors; i++) n += m->tensor[i].n;
-    json_model(&app->json, m, n);
-    if (!json) print_model(path, m, n);
+    json_model(&app->json, m, from, n);
+    if (!json) print_model(path, m, from, n);
     ff_model_destroy(&m);
     return FF_OK;
 }
@@ -259,12 +281,14 @@ static ff_status info_hdf5(ff_app *app, const char *path, bool json, bool *is_me
     ff_status st = FF_OK;
     ff_h5 *f = NULL;
     char *format = NULL;
+    made_from from = {.source = NULL};
     *is_mesh = false;
     FF_TRY(ff_h5_open(ff_comm_self(), path, &f));
     if (ff_h5_attr_exists(f, "/", "format")) FF_GO(ff_h5_attr_read_text(f, "/", "format", &format));
     if (format != NULL && strcmp(format, "farfield-model") == 0) {
+        FF_GO(read_made_from(f, &from));
         FF_GO(ff_h5_close(&f));
-        st = info_model(app, path, json);
+        st = info_model(app, path, &from, json);
         goto done;
     }
     if (ff_h5_exists(f, "/farfield")) FF_GO(info_origin(app, f, json));
@@ -272,6 +296,7 @@ static ff_status info_hdf5(ff_app *app, const char *path, bool json, bool *is_me
     if (!*is_mesh) FF_GO(info_plain(app, f, json));
 done:
     ff_free(format);
+    ff_free(from.source);
     ff_status closed = ff_h5_close(&f);
     return st != FF_OK ? st : closed;
 }

@@ -194,6 +194,7 @@ class Cli(ref.Case):
         self.assertIn("32474 parameters", text)
         m = json.loads(self.ok("info", os.path.join(ref.INPUTS, "ellipsoid_flow.h5"), "--json").out)
         self.assertEqual((m["kind"], m["parameters"], m["outputs"]), ("model", 32474, {"C_p": "scalar", "U_t": "vector"}))
+        self.assertEqual(m["source"], "ellipsoid_flow.mdlus")  # what the file says, not its own name
 
     def test_convert(self):
         want = json.loads(self.ok("info", "--json", ELLIPSOID).out)

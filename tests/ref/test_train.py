@@ -125,7 +125,9 @@ class Train(ref.Case):
             done = subprocess.run([sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import farfield_convert as c; "
                                    "c.read_model(sys.argv[2])", os.path.join(ref.ROOT, "tools"), model], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
-        self.ok("info", self.path("m.h5"))
+        self.assertIn("m.h5: model,", self.ok("info", self.path("m.h5")).out)
+        told = json.loads(self.ok("info", self.path("m", kept[-1]), "--json").out)
+        self.assertEqual((told["kind"], told["steps_done"], told["source"]), ("checkpoint", 5, "farfield train"))
         ref.write_obj(self.path("b.obj"), *ref.mi.icosphere(1))
         self.ok("predict", self.path("b.obj"), "-m", self.path("m.h5"), "--set", "lengths.L=1", "--set", "global.U_dir=[1,0,0]",
                 "-o", self.path("p.vtkhdf"))
