@@ -168,21 +168,42 @@ static void step_options(train *t)
                                    .inside = ff_config_bool(c, "train.inside")};
 }
 
-/* A model to go on from, or fresh weights for an architecture. */
+/* The weights of `from` into `to`, whose architecture may differ in what no tensor's shape depends on (theta, leaf size). */
+static ff_status take_weights(ff_model *to, const ff_model *from, const char *json, const char *path)
+{
+    for (int i = 0; i < to->n_tensors; i++) {
+        ff_tensor *t = &to->tensor[i];
+        const ff_tensor *f = ff_model_tensor(from, t->name);
+        if (f == NULL || f->n_dim != t->n_dim || f->n != t->n || f->shape[0] != t->shape[0])
+            return ff_fail(FF_E_INPUT,
+                           "%s: tensor %s of %lld values does not fit in %s, expected equal shapes; give one "
+                           "of --architecture and --model, or arguments that leave all shapes",
+                           json, t->name, (long long)t->n, path);
+        memcpy(t->value, f->value, (size_t)t->n * sizeof *t->value);
+    }
+    return FF_OK;
+}
+
+/* A model to go on from, fresh weights for an architecture, or the model's weights in it. */
 static ff_status get_model(train *t)
 {
+    ff_status st = FF_OK;
     const ff_config *c = t->app->config;
     const char *model = ff_config_string(c, "model"), *json = ff_config_string(c, "train.architecture");
     char *text = NULL;
+    ff_model *from = NULL;
     int64_t n;
-    if ((model == NULL) == (json == NULL))
+    if (model == NULL && json == NULL)
         return ff_fail(
             FF_E_ARG,
-            "command line: expected either --architecture FILE.json (fresh weights) or --model FILE");
-    if (model != NULL) return ff_model_read(t->app->comm, model, &t->m);
-    FF_TRY(ff_app_read_text(t->app->comm, json, 1 << 24, &text, &n));
-    ff_status st =
-        ff_agree(t->app->comm, ff_model_random(text, (uint64_t)ff_config_int(c, "run.seed"), &t->m));
+            "command line: expected --architecture FILE.json (fresh weights), --model FILE, or both");
+    if (json == NULL) return ff_model_read(t->app->comm, model, &t->m);
+    FF_GO(ff_app_read_text(t->app->comm, json, 1 << 24, &text, &n));
+    FF_GO(ff_agree(t->app->comm, ff_model_random(text, (uint64_t)ff_config_int(c, "run.seed"), &t->m)));
+    if (model != NULL) FF_GO(ff_model_read(t->app->comm, model, &from));
+    if (model != NULL) FF_GO(take_weights(t->m, from, json, model));
+done:
+    ff_model_destroy(&from);
     ff_free(text);
     return st;
 }

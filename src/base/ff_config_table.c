@@ -531,7 +531,8 @@ const ff_option ff_options[] = {
     {.key = "train.architecture",
      .type = FF_OPT_PATH,
      .verbs = TRAIN,
-     .help = "Constructor arguments of a new model (JSON); its weights are drawn from the seed."},
+     .help = "Constructor arguments of a new model (JSON). Its weights are drawn from the seed, or come from "
+             "--model where that is given and all tensors have equal shapes: another theta or leaf size."},
     {.key = "train.steps",
      .type = FF_OPT_INT,
      .value = "1000",

@@ -49,7 +49,7 @@ class Inputs(unittest.TestCase):
         self.assertLess(np.abs(c_p - (1 - 2.25 * (1 - cos**2))).max(), 1e-9)
 
     def test_an_export_has_all_keys_that_physicsnemo_asks_for(self):
-        # The demo model came from PhysicsNeMo's own save and has the same architecture.
+        # The demo model came from PhysicsNeMo's own save and has the same networks.
         config, own, _, _ = fc.read_model(os.path.join(ROOT, "inputs", "ellipsoid_own.h5"))
         demo = fc.read_model(os.path.join(ROOT, "inputs", "ellipsoid_flow.h5"))[1]
         fc.add_buffers(own, config)

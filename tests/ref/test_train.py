@@ -158,9 +158,24 @@ class Train(ref.Case):
         self.assertEqual(r.code, 2, r.err)
         self.assertIn("13 finer bodies a step, expected 0 .. 12", r.err)
 
+    def test_weights_of_a_model_in_another_architecture(self):
+        with open(SMALL) as f:
+            config = json.load(f)
+        config["theta"] = 0.25  # changes the plan and no tensor's shape
+        with open(self.path("other.json"), "w") as f:
+            json.dump(config, f)
+        common = ["--ellipsoids", 2, "--splits", 0, "--batch", 1, "--validation-bodies", 0, "--steps", 0, "--backend", "cpu"]
+        self.ok("train", "--architecture", SMALL, "--seed", 5, *common, "-o", self.path("a.h5"))
+        self.ok("train", "--architecture", self.path("other.json"), "--model", self.path("a.h5"), *common, "-o", self.path("b.h5"))
+        with h5py.File(self.path("a.h5")) as a, h5py.File(self.path("b.h5")) as b:
+            self.assertEqual(json.loads(b.attrs["config_json"])["theta"], 0.25)
+            self.assertEqual(a.attrs["digest"], b.attrs["digest"])
+
     def test_bad_input(self):
         for args, words in ((["train", "--architecture", SMALL], "either --data LIST or --ellipsoids N"),
-                            (["train", "--ellipsoids", "2"], "either --architecture FILE.json"),
+                            (["train", "--ellipsoids", "2"], "expected --architecture FILE.json"),
+                            (["train", "--architecture", SMALL, "--model", os.path.join(ref.INPUTS, "ellipsoid_own.h5"), "--ellipsoids", "2"],
+                             "expected equal shapes"),
                             (["train", "--architecture", SMALL, "--ellipsoids", "2", "--set", "train.loss_scale.X=1"], "loss_scale.X"),
                             (["train", self.path("none.txt"), "--architecture", SMALL], "none.txt")):
             r = ref.run(*args)
@@ -168,15 +183,15 @@ class Train(ref.Case):
             self.assertIn(words, r.err)
 
     def test_the_model_of_our_own_on_fresh_bodies(self):
-        # docs/training.md: 2.04 and 1.92 % over 128 bodies, single ones up to 7 %; these 32 have 1.9 %.
+        # docs/training.md: 0.60 and 0.57 % over 128 bodies; these 32 are asked for the 1.15 % that half the demo model's error is.
         r = self.ok("train", "--model", os.path.join(ref.INPUTS, "ellipsoid_own.h5"), "--ellipsoids", 1, "--splits", 2, "--batch", 1,
                     "--steps", 1, "--lr", 1e-30, "--warmup", 0, "--validation-bodies", 32, "--seed", 1000, "--backend", "cpu",
                     "--json", self.path("v.json"))
         with open(self.path("v.json")) as f:
             error = json.load(f)["validation"]
         print(f"\nC_p {100 * error['C_p']:.2f} %, U_t {100 * error['U_t']:.2f} %")
-        self.assertLess(error["C_p"], 0.023)
-        self.assertLess(error["U_t"], 0.018)
+        self.assertLess(error["C_p"], 0.0115)
+        self.assertLess(error["U_t"], 0.009)
 
     def test_a_training_that_diverges_says_so(self):
         # 30: the first layer overflows while the weights stay finite for a few steps; 1e30: the first step is the last one.
