@@ -224,74 +224,97 @@ done:
     return st;
 }
 
+/* What a bench of evaluations or steps of training has measured. */
+typedef struct bench_run {
+    ff_app *app;
+    bool train;
+    int repeat;
+    ff_model *model;
+    ff_case *cs;
+    ff_eval *e;
+    double *t_s, *out;                           /* [repeat + 2]; [faces][4] */
+    double t_setup_s, t_forward_s, t_backward_s; /* of the last one, of the best ones */
+    size_t forward_peak;
+    ff_grad_stats way_back;
+    bench_phases phases;
+} bench_run;
+
+static ff_status bench_repeat(bench_run *b)
+{
+    ff_comm *comm = b->app->comm;
+    ff_eval_opts opts = FF_EVAL_OPTS_INIT;
+    double t_backward_s = 0;
+    opts.backend = b->app->backend;
+    opts.device_only = true;
+    opts.f64 = strcmp(ff_config_string(b->app->config, "run.precision"), "f64") == 0;
+    opts.keep = b->train;
+    opts.adjoint = b->train ? b->app->backend : NULL;
+    b->t_forward_s = b->t_backward_s = HUGE_VAL;
+    ff_mem_reset_peak();
+    for (int k = -1; k < b->repeat; k++) { /* -1: warms up, packs networks */
+        FF_TRY(ff_comm_barrier(comm));
+        double t0 = ff_now_s();
+        if (k < 0)
+            FF_TRY(ff_eval_create(comm, b->cs, &opts, &b->e));
+        else
+            FF_TRY(ff_eval_refresh(b->e));
+        FF_TRY(b->train ? train_step(b->app, b->e, b->cs, b->out, k < 0 ? &b->forward_peak : NULL,
+                                     &t_backward_s, &b->way_back)
+                        : ff_eval_run(b->e, b->out));
+        FF_TRY(ff_comm_barrier(comm));
+        b->t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
+        if (k < 0) continue;
+        b->t_setup_s = ff_eval_get_stats(b->e)->t_setup_s;
+        keep_phases(b->e, b->t_s[k], &b->phases);
+        b->t_backward_s = fmin(b->t_backward_s, t_backward_s);
+        b->t_forward_s = fmin(b->t_forward_s, ff_eval_get_stats(b->e)->t_layers_s);
+    }
+    return b->train ? ff_comm_allreduce(comm, &b->t_backward_s, 1, FF_MAX_F64) : FF_OK;
+}
+
+static ff_status bench_report(bench_run *b, const char *config)
+{
+    ff_app *app = b->app;
+    const ff_eval_stats *s = ff_eval_get_stats(b->e);
+    bench_sums sums = {s->pairs, s->flop, (int64_t)ff_mem_peak(), b->cs->source[0].n};
+    int64_t sum = 0;
+    FF_TRY(reduce(app->comm, b->t_s, b->repeat, &sums));
+    ff_info("bench globe, case %s, config %s, %s, %lld body faces, %d ranks x %d threads, kernel %s",
+            ff_config_string(app->config, "case"), config, ff_config_string(app->config, "run.precision"),
+            (long long)sums.faces, app->comm->size, omp_get_max_threads(),
+            app->backend != NULL ? app->backend->name : ff_globe_isa());
+    report(app, b->t_s, b->repeat, b->t_setup_s, &sums, b->train);
+    print_phases(app, &b->phases);
+    FF_TRY(digest(app->comm, b->out, b->cs->source[0].n, 4, &sum));
+    ff_info("fields                digest %016llx", (unsigned long long)sum);
+    ff_json_int(&app->json, "fields_digest", sum);
+    if (b->train)
+        report_train(app, b->t_forward_s, b->t_backward_s, &b->way_back, b->forward_peak, sums.peak);
+    return dist_table(app, b->e);
+}
+
 static ff_status bench_globe(ff_app *app)
 {
     ff_status st = FF_OK;
     const ff_config *c = app->config;
-    bool train = strcmp(ff_config_string(c, "bench.mode"), "train") == 0;
-    double t_backward_s[2] = {HUGE_VAL, 0}, t_forward_s = HUGE_VAL; /* best, last */
-    size_t forward_peak = 0;
     bool wide = strcmp(ff_config_string(c, "bench.config"), "wide") == 0;
-    int repeat = (int)ff_config_int(c, "bench.repeat");
-    ff_model *model = NULL;
-    ff_case *cs = NULL;
-    ff_eval *e = NULL;
-    double *t_s = NULL, *out = NULL, t_setup_s = 0;
-    ff_grad_stats way_back = {0};
-    int64_t sum = 0;
-    bench_sums sums = {0};
-    bench_phases phases = {.n = 0};
-    ff_eval_opts opts = FF_EVAL_OPTS_INIT;
-    if (train) ff_app_keep_pages();
-    opts.backend = app->backend;
-    opts.device_only = true;
-    opts.f64 = strcmp(ff_config_string(c, "run.precision"), "f64") == 0;
-    opts.keep = train;
-    opts.adjoint = train ? app->backend : NULL;
-    FF_TRY(ff_agree(app->comm,
-                    ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &model)));
-    FF_GO(ff_agree(app->comm, make_case(app, model, &cs)));
-    FF_GO(FF_NEW_ALL(app->comm, t_s, repeat + 2));
-    FF_GO(FF_NEW_ALL(app->comm, out, cs->source[0].n * 4 + 1));
-    ff_mem_reset_peak();
-    for (int k = -1; k < repeat; k++) { /* -1: warms up, packs networks */
-        FF_GO(ff_comm_barrier(app->comm));
-        double t0 = ff_now_s();
-        if (k < 0)
-            FF_GO(ff_eval_create(app->comm, cs, &opts, &e));
-        else
-            FF_GO(ff_eval_refresh(e));
-        FF_GO(train ? train_step(app, e, cs, out, k < 0 ? &forward_peak : NULL, &t_backward_s[1], &way_back)
-                    : ff_eval_run(e, out));
-        FF_GO(ff_comm_barrier(app->comm));
-        t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
-        if (k < 0) continue;
-        t_setup_s = ff_eval_get_stats(e)->t_setup_s;
-        keep_phases(e, t_s[k], &phases);
-        t_backward_s[0] = fmin(t_backward_s[0], t_backward_s[1]);
-        t_forward_s = fmin(t_forward_s, ff_eval_get_stats(e)->t_layers_s);
-    }
-    sums = (bench_sums){ff_eval_get_stats(e)->pairs, ff_eval_get_stats(e)->flop, (int64_t)ff_mem_peak(),
-                        cs->source[0].n};
-    if (train) FF_GO(ff_comm_allreduce(app->comm, t_backward_s, 1, FF_MAX_F64));
-    FF_GO(reduce(app->comm, t_s, repeat, &sums));
-    ff_info("bench globe, case %s, config %s, %s, %lld body faces, %d ranks x %d threads, kernel %s",
-            ff_config_string(c, "case"), wide ? "wide" : "default", ff_config_string(c, "run.precision"),
-            (long long)sums.faces, app->comm->size, omp_get_max_threads(),
-            app->backend != NULL ? app->backend->name : ff_globe_isa());
-    report(app, t_s, repeat, t_setup_s, &sums, train);
-    print_phases(app, &phases);
-    FF_GO(digest(app->comm, out, cs->source[0].n, 4, &sum));
-    ff_info("fields                digest %016llx", (unsigned long long)sum);
-    ff_json_int(&app->json, "fields_digest", sum);
-    if (train) report_train(app, t_forward_s, t_backward_s[0], &way_back, forward_peak, sums.peak);
-    FF_GO(dist_table(app, e));
+    bench_run b = {.app = app,
+                   .train = strcmp(ff_config_string(c, "bench.mode"), "train") == 0,
+                   .repeat = (int)ff_config_int(c, "bench.repeat")};
+    if (b.train) ff_app_keep_pages();
+    FF_GO(ff_agree(app->comm,
+                   ff_model_random(config_json(wide), (uint64_t)ff_config_int(c, "run.seed"), &b.model)));
+    FF_GO(ff_agree(app->comm, make_case(app, b.model, &b.cs)));
+    FF_GO(FF_NEW_ALL(app->comm, b.t_s, b.repeat + 2));
+    FF_GO(FF_NEW_ALL(app->comm, b.out, b.cs->source[0].n * 4 + 1));
+    FF_GO(bench_repeat(&b));
+    st = bench_report(&b, wide ? "wide" : "default");
 done:
-    ff_free(t_s);
-    ff_free(out);
-    ff_eval_destroy(&e);
-    ff_case_destroy(&cs);
-    ff_model_destroy(&model);
+    ff_free(b.t_s);
+    ff_free(b.out);
+    ff_eval_destroy(&b.e);
+    ff_case_destroy(&b.cs);
+    ff_model_destroy(&b.model);
     return st;
 }
 
