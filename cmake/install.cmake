@@ -56,6 +56,8 @@ install(PROGRAMS ${CMAKE_SOURCE_DIR}/tools/farfield_convert.py DESTINATION ${CMA
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/farfield DESTINATION ${CMAKE_INSTALL_DATADIR}/farfield/python
         PATTERN __pycache__ EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/docs/farfield.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_SOURCE_DIR}/docs/farfield.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME farfield)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/farfield)

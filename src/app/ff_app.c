@@ -40,7 +40,7 @@ static ff_status unknown_verb(const ff_verb *verbs, int n, const char *name)
                    verbs[best].text.name);
 }
 
-/* farfield help [VERB | --markdown | --man]; also --help, --version and nothing at all. */
+/* farfield help [VERB | --markdown | --man | --completion]; also --help, --version and nothing at all. */
 static ff_status help(const ff_verb *verbs, int n, const char *topic)
 {
     enum { MAX_VERBS = 32 };
@@ -55,6 +55,8 @@ static ff_status help(const ff_verb *verbs, int n, const char *topic)
         ff_doc_markdown(text, n, &out);
     else if (strcmp(topic, "--man") == 0)
         ff_doc_man(text, n, &out);
+    else if (strcmp(topic, "--completion") == 0)
+        ff_doc_completion(text, n, &out);
     else if (verb != NULL)
         ff_doc_verb(&verb->text, &out);
     else

@@ -122,6 +122,7 @@ void ff_doc_program(const ff_verb_text *const *verbs, int n_verbs, ff_text *out)
 void ff_doc_verb(const ff_verb_text *verb, ff_text *out);                          /* farfield VERB --help */
 void ff_doc_markdown(const ff_verb_text *const *verbs, int n_verbs, ff_text *out); /* docs/config.md */
 void ff_doc_man(const ff_verb_text *const *verbs, int n_verbs, ff_text *out);      /* farfield.1 */
+void ff_doc_completion(const ff_verb_text *const *verbs, int n_verbs, ff_text *out); /* farfield.bash */
 /* Edit distance (insert, delete, replace, swap of neighbours), for "nearest is ...". */
 int ff_edit_distance(const char *a, const char *b);
 

@@ -107,21 +107,24 @@ static const char *kind_name(const ff_option *o)
     return o->n_items == 1 ? "number by name" : "number or vector by name";
 }
 
+/* "--leaf-size" */
+static void put_long(ff_text *t, const ff_option *o)
+{
+    ff_text_add(t, "--");
+    for (const char *p = ff_option_leaf(o); *p != 0; p++) ff_text_add(t, "%c", *p == '_' ? '-' : *p);
+}
+
 /* "--leaf-size INTEGER", "--force", "--set lengths.NAME=NUMBER". */
 static void put_flag(ff_text *t, const ff_option *o)
 {
     static const char *const place[] = {"",      " N",      " BYTES", " X",    " TEXT",
                                         " FILE", " CHOICE", " X,X,X", " FILE", ""};
-    char leaf[64];
     if (o->type == FF_OPT_MAP) {
         ff_text_add(t, "--set %s.NAME=%s", o->key, o->n_items == 1 ? "X" : "X or [X,X,X]");
         return;
     }
-    (void)snprintf(leaf, sizeof leaf, "%s", ff_option_leaf(o));
-    for (char *p = leaf; *p != 0; p++)
-        if (*p == '_') *p = '-';
     if (o->letter != 0) ff_text_add(t, "-%c, ", o->letter);
-    ff_text_add(t, "--%s", leaf);
+    put_long(t, o);
     if (o->type == FF_OPT_ENUM)
         ff_text_add(t, " %s", o->choices);
     else if (o->choices != NULL)
@@ -323,4 +326,49 @@ void ff_doc_man(const ff_verb_text *const *verbs, int n, ff_text *out)
     ff_text_add(
         out, ".SH EXIT STATUS\n0 done; 1 failure while running, or a check that found differences; 2 wrong "
              "usage or input; 3 stopped early with a valid checkpoint.\n");
+}
+
+/* ---- completion ---- */
+
+/* "auto|cpu|cuda" as words. */
+static void put_words(ff_text *t, const char *choices)
+{
+    for (; *choices != 0; choices++) ff_text_add(t, "%c", *choices == '|' ? ' ' : *choices);
+}
+
+/* The case of one verb: its flags, and the words that may follow some of them. */
+static void put_completion(ff_text *t, const ff_verb_text *verb)
+{
+    ff_text_add(t, "    %s)\n        flags=\"-c --deck --set --help", verb->name);
+    for (int i = 0; i < ff_n_options; i++) {
+        if ((ff_options[i].verbs & verb->bit) == 0 || ff_options[i].type == FF_OPT_MAP) continue;
+        ff_text_add(t, " ");
+        put_long(t, &ff_options[i]);
+    }
+    ff_text_add(t, "\"\n        case $before in\n");
+    for (int i = 0; i < ff_n_options; i++) {
+        if ((ff_options[i].verbs & verb->bit) == 0 || ff_options[i].type != FF_OPT_ENUM) continue;
+        ff_text_add(t, "        ");
+        put_long(t, &ff_options[i]);
+        ff_text_add(t, ") words=\"");
+        put_words(t, ff_options[i].choices);
+        ff_text_add(t, "\" ;;\n");
+    }
+    ff_text_add(t, "        esac\n        ;;\n");
+}
+
+void ff_doc_completion(const ff_verb_text *const *verbs, int n, ff_text *out)
+{
+    ff_text_add(out,
+                "# Completion of farfield in bash. Printed by `farfield help --completion`; do not edit.\n"
+                "_farfield() {\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}"
+                " flags='' words=''\n    case ${COMP_WORDS[1]} in\n");
+    for (int i = 0; i < n; i++) put_completion(out, verbs[i]);
+    ff_text_add(
+        out, "    esac\n    if [ \"$COMP_CWORD\" -eq 1 ] || [ \"$before\" = help ]; then\n        words=\"");
+    for (int i = 0; i < n; i++) ff_text_add(out, "%s ", verbs[i]->name);
+    ff_text_add(out,
+                "help --help --version\"\n    elif [[ $word == -* ]]; then\n        words=$flags\n    fi\n"
+                "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n}\n"
+                "complete -o default -F _farfield farfield\n");
 }

@@ -44,7 +44,7 @@ class Cli(ref.Case):
         self.assertRegex(self.ok("--version").out, r"^farfield \d+\.\d+\.\d+")
 
     def test_printed_documents_are_up_to_date(self):
-        for option, name in (("--markdown", "config.md"), ("--man", "farfield.1")):
+        for option, name in (("--markdown", "config.md"), ("--man", "farfield.1"), ("--completion", "farfield.bash")):
             with open(os.path.join(ref.ROOT, "docs", name)) as f:
                 self.assertEqual(f.read(), self.ok("help", option).out, f"farfield help {option} > docs/{name}")
 
