@@ -301,13 +301,12 @@ static ff_status mpi_alltoallv(ff_comm *c, const void *send, const size_t *send_
     return st;
 }
 
-/* Of a lost communicator nothing can be freed: calls are under way. */
+/* On a lost communicator calls are under way: it stays, and so does memory, which is held (lose). */
 static void mpi_destroy(ff_comm *c)
 {
     mpi_row *row = row_of(c);
-    if (c->lost) return;
     if (row != NULL) {
-        (void)MPI_Comm_free(&row->comm);
+        if (!c->lost) (void)MPI_Comm_free(&row->comm);
         ff_free(row->count);
         ff_free(row->displ);
         ff_free(row);
