@@ -297,6 +297,18 @@ void ff_app_plan_options(const ff_app *app, double *theta, int *leaf_size, bool 
 
 /* ---- running ---- */
 
+/* Bytes of the files of one option, for a phase that took place. Rank 0 counts: ranks read and write parts of them. */
+static void count_files(const ff_app *app, const char *phase, const char *key)
+{
+    struct stat s;
+    if (!(ff_phase_seconds(phase) > 0) || ff_comm_rank(app->comm) != 0) return;
+    for (int i = 0; i < ff_config_count(app->config, key); i++) {
+        const char *file = ff_config_file(app->config, key, i), *name_end = strchr(file, '=');
+        if (stat(file, &s) != 0 && (name_end == NULL || stat(name_end + 1, &s) != 0)) continue;
+        if (S_ISREG(s.st_mode)) ff_phase_count(phase, "", 0, (double)s.st_size);
+    }
+}
+
 static ff_status run_verb(ff_app *app)
 {
     FF_TRY(ff_agree(app->comm, apply_common(app)));
@@ -311,6 +323,10 @@ static ff_status run_verb(ff_app *app)
     bool told = st == FF_E_CHECK && (bit == FF_VERB_VERIFY || bit == FF_VERB_CHECK);
     if (st != FF_OK && !told) return st; /* what these two found is in their figures */
     ff_phase_end();
+    count_files(app, "read", "mesh");
+    count_files(app, "read", "model");
+    count_files(app, "read", "points");
+    count_files(app, "write", "output");
     if (app->verb->figures) FF_TRY(ff_phase_print(app->comm));
     FF_TRY(json_write(app));
     return st;

@@ -124,17 +124,15 @@ ff_status ff_phase_print(ff_comm *comm)
     ff_phase_row *rows = NULL;
     int n = 0;
     FF_TRY(ff_phase_table(comm, &rows, &n));
-    ff_info("%-20s %9s %9s %9s  %s", "phase", "min s", "avg s", "max s", "rate");
+    ff_info("%-20s %9s %9s %9s %22s %9s", "phase", "min s", "avg s", "max s", "rate", "MB");
     for (int i = 0; i < n; i++) {
-        char rate[64] = "";
+        char rate[64] = "", mb[32] = "";
         double t = rows[i].t_max_s > 0 ? rows[i].t_max_s : 1;
-        int k = 0;
         if (rows[i].n_units > 0)
-            k = snprintf(rate, sizeof rate, "%.3g %s/s", rows[i].n_units / t, rows[i].unit);
-        if (rows[i].bytes > 0)
-            (void)snprintf(rate + k, sizeof rate - (size_t)k, "  %.3g MB/s", rows[i].bytes / t * 1e-6);
-        ff_info("%-20s %9.3f %9.3f %9.3f  %s", rows[i].name, rows[i].t_min_s, rows[i].t_avg_s,
-                rows[i].t_max_s, rate);
+            (void)snprintf(rate, sizeof rate, "%.3g %s/s", rows[i].n_units / t, rows[i].unit);
+        if (rows[i].bytes > 0) (void)snprintf(mb, sizeof mb, " %9.3f", 1e-6 * rows[i].bytes);
+        ff_info("%-20s %9.3f %9.3f %9.3f%*s%s", rows[i].name, rows[i].t_min_s, rows[i].t_avg_s,
+                rows[i].t_max_s, rate[0] != 0 || mb[0] != 0 ? 23 : 0, rate, mb);
     }
     ff_free(rows);
     return FF_OK;

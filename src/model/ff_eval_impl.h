@@ -764,6 +764,7 @@ ff_status FF_T(ff_eval_layers)(ff_eval *e, double *out)
     }
     ff_free(l.out);
     ff_phase_count("pairs", "evals", (double)e->stats.pairs, 0);
+    ff_phase_count("exchange wait", "", 0, (double)e->stats.bytes_sent);
     if (st == FF_OK) ff_eval_calibrate(e, e->cloud[e->target]->n_home, out);
     return st;
 }
