@@ -28,6 +28,31 @@ static __device__ __forceinline__ sum_four relative(const sum_point &p, const su
     return r;
 }
 
+/* Pairs of a leaf of sources, in shared memory, with this lane's targets. */
+template <int KERNEL, unsigned IN, int GRAD, int GROUP, int N_OUT>
+static __device__ __forceinline__ void near_leaf(const ff_radial_par &par, const sum_four *place,
+                                                 const sum_four *extra, const real (&x)[GROUP][3],
+                                                 real (&acc)[GROUP][N_OUT])
+{
+#pragma unroll 8
+    for (int j = 0; j < SUM_LEAF; j++) {
+        const sum_four y = place[j];
+        real s[4] = {y.w, 0, 0, 0};
+        if constexpr (IN != FF_SUM_CHARGE) {
+            const sum_four m = extra[j];
+            constexpr int AT = (IN & FF_SUM_CHARGE) != 0 ? 1 : 0;
+            s[AT] = m.x, s[AT + 1] = m.y, s[AT + 2] = m.z;
+        }
+#pragma unroll
+        for (int b = 0; b < GROUP; b++) {
+            if constexpr (IN == 0)
+                ff_pair_stokeslet(GRAD, x[b][0] - y.x, x[b][1] - y.y, x[b][2] - y.z, s, acc[b]);
+            else
+                ff_pair_radial(KERNEL, &par, IN, GRAD, x[b][0] - y.x, x[b][1] - y.y, x[b][2] - y.z, s, acc[b]);
+        }
+    }
+}
+
 template <int KERNEL, unsigned IN, int GRAD, int GROUP>
 static __global__ void __launch_bounds__(128) sum_near_pairs(const sum_near a, const ff_radial_par par)
 {
@@ -64,24 +89,7 @@ static __global__ void __launch_bounds__(128) sum_near_pairs(const sum_near a, c
         if (e + 1 < n)
             source_load(a, (int64_t)(list ? list[first + e + 1] : first + e + 1) * 32 + lane, MORE, &next,
                         &next_more);
-#pragma unroll 8
-        for (int j = 0; j < SUM_LEAF; j++) {
-            const sum_four y = place[w][e & 1][j];
-            real s[4] = {y.w, 0, 0, 0};
-            if constexpr (MORE) {
-                const sum_four m = extra[w][e & 1][j];
-                constexpr int AT = (IN & FF_SUM_CHARGE) != 0 ? 1 : 0;
-                s[AT] = m.x, s[AT + 1] = m.y, s[AT + 2] = m.z;
-            }
-#pragma unroll
-            for (int b = 0; b < GROUP; b++) {
-                if constexpr (STOKES)
-                    ff_pair_stokeslet(GRAD, x[b][0] - y.x, x[b][1] - y.y, x[b][2] - y.z, s, acc[b]);
-                else
-                    ff_pair_radial(KERNEL, &par, IN, GRAD, x[b][0] - y.x, x[b][1] - y.y, x[b][2] - y.z, s,
-                                   acc[b]);
-            }
-        }
+        near_leaf<KERNEL, IN, GRAD, GROUP, N_OUT>(par, place[w][e & 1], extra[w][MORE ? e & 1 : 0], x, acc);
         if ((e + 1) % SUM_FOLD == 0 || e + 1 == n)
             for (int b = 0; b < GROUP; b++)
                 for (int c = 0; c < N_OUT; c++) sum[b][c] += (double)acc[b][c], acc[b][c] = 0;

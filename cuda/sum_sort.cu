@@ -131,24 +131,27 @@ static __device__ inline void refine_join(uint32_t *lo, uint32_t *hi, uint32_t l
     atomicMax(hi, high);
 }
 
-static __global__ void __launch_bounds__(REFINE_THREADS)
-    sum_refine(const double *x, int64_t n, int dim, const sum_frame *frame, const int32_t *from, int32_t *to)
+/* Scratch of a block: the sort's, or boxes of the segments of a level. */
+typedef union refine_scratch {
+    refine_sort::TempStorage sort;
+    uint32_t box[2][3][REFINE >> 5];
+} refine_scratch;
+
+/* Coordinates of this thread's points, at [3][REFINE], in steps of which REFINE_BITS reach across the box of all m. from: the
+ * block's. */
+static __device__ __forceinline__ void refine_coordinates(const double *x, int dim, const sum_frame *frame,
+                                                          const int32_t *from, int m, refine_scratch &u,
+                                                          uint16_t (&at)[3][REFINE])
 {
-    __shared__ union {
-        refine_sort::TempStorage sort;
-        uint32_t box[2][3][REFINE >> 5];
-    } u;
-    __shared__ uint16_t at[3][REFINE];
-    const int64_t base = (int64_t)blockIdx.x * REFINE;
-    const int m = n - base < REFINE ? (int)(n - base) : REFINE, first = (int)threadIdx.x * REFINE_ITEMS;
-    uint32_t c[REFINE_ITEMS][3], key[REFINE_ITEMS];
+    const int first = (int)threadIdx.x * REFINE_ITEMS;
+    uint32_t c[REFINE_ITEMS][3];
     if (threadIdx.x < 3) u.box[0][threadIdx.x][0] = ~0u, u.box[1][threadIdx.x][0] = 0;
     __syncthreads();
     for (int d = 0; d < 3; d++) {
         uint32_t low = ~0u, high = 0;
         for (int k = 0; k < REFINE_ITEMS && first + k < m; k++) {
             const double v =
-                d < dim ? (x[(int64_t)from[base + first + k] * dim + d] - frame->lo[d]) * frame->inverse : 0;
+                d < dim ? (x[(int64_t)from[first + k] * dim + d] - frame->lo[d]) * frame->inverse : 0;
             c[k][d] = (uint32_t)fmin(fmax(v, 0.0), 2147483647.0);
             low = min(low, c[k][d]);
             high = max(high, c[k][d]);
@@ -162,11 +165,21 @@ static __global__ void __launch_bounds__(REFINE_THREADS)
         width = max(width, u.box[1][d][0] - lo[d]);
     }
     const int shift = max(0, 32 - __clz((int)width) - REFINE_BITS);
-    for (int k = 0; k < REFINE_ITEMS; k++) {
-        key[k] = (uint32_t)(first + k);
+    for (int k = 0; k < REFINE_ITEMS; k++)
         for (int d = 0; d < 3 && first + k < m; d++)
             at[d][first + k] = (uint16_t)min((c[k][d] - lo[d]) >> shift, (1u << REFINE_BITS) - 2);
-    }
+}
+
+static __global__ void __launch_bounds__(REFINE_THREADS)
+    sum_refine(const double *x, int64_t n, int dim, const sum_frame *frame, const int32_t *from, int32_t *to)
+{
+    __shared__ refine_scratch u;
+    __shared__ uint16_t at[3][REFINE];
+    const int64_t base = (int64_t)blockIdx.x * REFINE;
+    const int m = n - base < REFINE ? (int)(n - base) : REFINE, first = (int)threadIdx.x * REFINE_ITEMS;
+    uint32_t key[REFINE_ITEMS];
+    for (int k = 0; k < REFINE_ITEMS; k++) key[k] = (uint32_t)(first + k);
+    refine_coordinates(x, dim, frame, from + base, m, u, at);
     for (int level = 0; level < REFINE_LEVELS; level++) {
         const int segment = first >> (12 - level); /* of all of this thread's items */
         __syncthreads();

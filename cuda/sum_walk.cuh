@@ -40,46 +40,60 @@ static __device__ void walk_items(int32_t node, int32_t n, unsigned long long *c
     for (int32_t k = 0; k < more; k++) item[to + k] = {node, (k + 1) * SUM_PIECE};
 }
 
-/* MARK: several ranks. */
+/* Where a node's lists begin, and whether there is room for them. */
+typedef struct walk_room {
+    unsigned long long far_at, left_at;
+    bool far_fits, left_fits;
+} walk_room;
+
+/* Room for what the first pass counted; one lane notes it. MARK: several ranks. */
+template <bool MARK>
+static __device__ __forceinline__ walk_room walk_reserve(const walk_args &a, int32_t t, int lane, int32_t n_far,
+                                                         int32_t n_left)
+{
+    const int l = a.level, out = l & 1;
+    const int32_t node = a.to.level_at[l] + t;
+    walk_room r = {0, 0, true, true};
+    if (lane == 0) {
+        r.far_at = atomicAdd(&a.p.d_cursors->far, (unsigned long long)n_far);
+        if (MARK && (int64_t)t << l < a.to.lo / SUM_LEAF)
+            atomicAdd(&a.p.d_cursors->shared, (unsigned long long)n_far);
+        r.left_at =
+            atomicAdd(l == 0 ? &a.p.d_cursors->near : &a.p.d_cursors->next[l], (unsigned long long)n_left);
+    }
+    r.far_at = __shfl_sync(~0u, r.far_at, 0);
+    r.left_at = __shfl_sync(~0u, r.left_at, 0);
+    r.far_fits = r.far_at + n_far <= (unsigned long long)a.p.cap_far;
+    r.left_fits = r.left_at + n_left <= (unsigned long long)(l == 0 ? a.p.cap_near : a.p.cap_next);
+    if (lane == 0) {
+        if (r.far_fits && n_far > SUM_PIECE)
+            walk_items(node, n_far, &a.p.d_cursors->far_items, a.p.d_far_item, a.p.d_far_item_at);
+        if (l == 0 && r.left_fits && n_left > SUM_PIECE)
+            walk_items(node, n_left, &a.p.d_cursors->near_items, a.p.d_near_item, a.p.d_near_item_at);
+        a.p.d_far_at[node] = (int64_t)r.far_at;
+        a.p.d_far_n[node] = r.far_fits ? n_far : 0;
+        (l == 0 ? a.p.d_near_at : a.p.d_next_at[out])[t] = (int64_t)r.left_at;
+        (l == 0 ? a.p.d_near_n : a.p.d_next_n[out])[t] = r.left_fits ? n_left : 0;
+    }
+    return r;
+}
+
 template <bool MARK> static __global__ void __launch_bounds__(128) sum_walk_level(const walk_args a)
 {
     const int32_t t = a.first + (int32_t)(blockIdx.x * 4 + threadIdx.x / 32);
-    const int lane = threadIdx.x % 32, l = a.level, in = (l + 1) & 1, out = l & 1;
+    const int lane = threadIdx.x % 32, l = a.level, in = (l + 1) & 1;
     if (t >= a.end) return; /* whole warps */
     const real quantum = (real)a.frame->quantum;
-    const int32_t node = a.to.level_at[l] + t, base = a.from.level_at[l], n_s = a.from.level_n[l];
-    const sum_node me = ((const sum_node *)a.to.d_node)[node];
+    const int32_t base = a.from.level_at[l], n_s = a.from.level_n[l];
+    const sum_node me = ((const sum_node *)a.to.d_node)[a.to.level_at[l] + t];
     const sum_node *other = (const sum_node *)a.from.d_node + base;
     const int32_t *given = a.top ? NULL : a.p.d_next[in] + a.p.d_next_at[in][t / 2];
     const int32_t n = a.top ? n_s : 2 * a.p.d_next_n[in][t / 2];
     int32_t n_far = 0, n_left = 0;
     for (int pass = 0; pass < 2; pass++) {
-        unsigned long long far_at = 0, left_at = 0;
-        bool far_fits = true, left_fits = true;
-        if (pass == 1) {
-            if (lane == 0) {
-                far_at = atomicAdd(&a.p.d_cursors->far, (unsigned long long)n_far);
-                if (MARK && (int64_t)t << l < a.to.lo / SUM_LEAF)
-                    atomicAdd(&a.p.d_cursors->shared, (unsigned long long)n_far);
-                left_at = atomicAdd(l == 0 ? &a.p.d_cursors->near : &a.p.d_cursors->next[l],
-                                    (unsigned long long)n_left);
-            }
-            far_at = __shfl_sync(~0u, far_at, 0);
-            left_at = __shfl_sync(~0u, left_at, 0);
-            far_fits = far_at + n_far <= (unsigned long long)a.p.cap_far;
-            left_fits = left_at + n_left <= (unsigned long long)(l == 0 ? a.p.cap_near : a.p.cap_next);
-            if (lane == 0) {
-                if (far_fits && n_far > SUM_PIECE)
-                    walk_items(node, n_far, &a.p.d_cursors->far_items, a.p.d_far_item, a.p.d_far_item_at);
-                if (l == 0 && left_fits && n_left > SUM_PIECE)
-                    walk_items(node, n_left, &a.p.d_cursors->near_items, a.p.d_near_item, a.p.d_near_item_at);
-                a.p.d_far_at[node] = (int64_t)far_at;
-                a.p.d_far_n[node] = far_fits ? n_far : 0;
-                (l == 0 ? a.p.d_near_at : a.p.d_next_at[out])[t] = (int64_t)left_at;
-                (l == 0 ? a.p.d_near_n : a.p.d_next_n[out])[t] = left_fits ? n_left : 0;
-            }
-        }
-        int32_t *left = (l == 0 ? a.p.d_near : a.p.d_next[out]) + left_at;
+        walk_room r = {0, 0, true, true};
+        if (pass == 1) r = walk_reserve<MARK>(a, t, lane, n_far, n_left);
+        int32_t *left = (l == 0 ? a.p.d_near : a.p.d_next[l & 1]) + r.left_at;
         n_far = n_left = 0;
         const unsigned before = (1u << lane) - 1;
         for (int32_t at = 0; at < n; at += 32 * AHEAD) {
@@ -97,11 +111,11 @@ template <bool MARK> static __global__ void __launch_bounds__(128) sum_walk_leve
             for (int u = 0; u < AHEAD; u++) {
                 const bool near = s[u] < n_s && !is_far[u];
                 const unsigned far = __ballot_sync(~0u, is_far[u]), rest = __ballot_sync(~0u, near);
-                if (pass == 1 && is_far[u] && far_fits) {
-                    a.p.d_far[far_at + n_far + __popc(far & before)] = base + s[u];
+                if (pass == 1 && is_far[u] && r.far_fits) {
+                    a.p.d_far[r.far_at + n_far + __popc(far & before)] = base + s[u];
                     if (MARK && l < SUM_SHARED) a.p.d_read_node[base + s[u]] = 1;
                 }
-                if (pass == 1 && near && left_fits) {
+                if (pass == 1 && near && r.left_fits) {
                     left[n_left + __popc(rest & before)] = s[u];
                     if (MARK && l == 0) a.p.d_read_leaf[s[u]] = 1;
                 }

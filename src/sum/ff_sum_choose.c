@@ -29,7 +29,7 @@ static double widened(const accuracy *row, double wanted)
 }
 
 /* Other densities and sets may be worse than those measured; with harmonics normal deviates, and of these dipoles, were. */
-static const double MARGIN = 2, MARGIN_HARMONIC = 6, MARGIN_DIPOLE = 9;
+static const double MARGIN = 2, MARGIN_HARMONIC = 8, MARGIN_DIPOLE = 12;
 
 /* float32 pairs: coordinates relative to a leaf keep 24 bits. */
 static const double SINGLE_LIMIT = 2e-5;
@@ -91,11 +91,13 @@ static bool leaf_may_grow(const ff_sum *s)
 }
 
 /* Between leaves of two sets of different sizes the ratio of a far pair is that of one of them alone, and points at its rim
- * are not few: errors are near their bound, which the half of theta would bring to where they are otherwise. */
-static double of_sizes(const sum_spread *a, const sum_spread *b)
+ * are not few: errors are near their bound, which the half of theta would bring to where they are otherwise. Interpolation
+ * measures gaps of boxes, which shrink less than distances. */
+static double of_sizes(const sum_spread *a, const sum_spread *b, bool is_harmonic)
 {
-    const double most = fmax(a->size, b->size), least = fmin(a->size, b->size);
-    return most > 0 ? 0.45 + 0.45 * least / most : 1;
+    const double most = fmax(a->size, b->size), least = fmin(a->size, b->size),
+                 low = is_harmonic ? 0.45 : 0.3;
+    return most > 0 ? low + (0.9 - low) * least / most : 1;
 }
 
 ff_status ff_sum_adapt(ff_sum *s)
@@ -107,7 +109,7 @@ ff_status ff_sum_adapt(ff_sum *s)
     if (!two) v[1] = v[0];
     if (s->o.rtol > 0 && s->harm != NULL)
         s->o.theta /= pow(fmax(EVEN, fmax(v[0].spread, v[1].spread)) / EVEN, POWER);
-    if (s->o.rtol > 0 && two) s->o.theta *= of_sizes(&v[0], &v[1]);
+    if (s->o.rtol > 0 && two) s->o.theta *= of_sizes(&v[0], &v[1], s->harm != NULL);
     if (may && fmax(v[0].shrinking, v[1].shrinking) < SURFACE) s->o.leaf_size = SURFACE_LEAF;
     return FF_OK;
 }

@@ -153,6 +153,31 @@ static void work_is_balanced(void **state)
     ff_mt_verdict(t);
 }
 
+/* A leaf size that follows from how all points lie is that of one process, and so are the values. */
+static void leaves_by_shape(void **state)
+{
+    enum { N = 70000 };
+    ff_mt *t = *state;
+    ff_sum *s = NULL;
+    ff_sum_info info;
+    ff_sum_opts o = FF_SUM_OPTS_INIT;
+    double *x = numbers(12, 3 * N), *q = numbers(14, N), *u = numbers(15, N), *v = numbers(16, N);
+    const int64_t first = home(N, t->rank, t->size), n = home(N, t->rank + 1, t->size) - first;
+    FF_EXPECT_OK(t, ff_generate("sphere", 5, 0, N, 3, x));
+    FF_EXPECT_OK(t, ff_sum_create(NULL, 0, x, N, &o, &s));
+    FF_EXPECT_OK(t, ff_sum_apply(s, q, u, NULL));
+    ff_sum_destroy(&s);
+    FF_EXPECT_OK(t, ff_sum_create_dist(t->world, NULL, 0, x + 3 * first, n, &o, &s));
+    FF_EXPECT_OK(t, ff_sum_apply(s, q + first, v + first, NULL));
+    ff_sum_get_info(s, &info);
+    ff_sum_destroy(&s);
+    FF_EXPECT(t, info.leaf_size == 96, "leaf %d", info.leaf_size);
+    FF_EXPECT(t, memcmp(u + first, v + first, (size_t)n * sizeof *u) == 0, "values with larger leaves");
+    double *const owned[] = {x, q, u, v};
+    for (int i = 0; i < 4; i++) free(owned[i]);
+    ff_mt_verdict(t);
+}
+
 /* A bad coordinate on one rank is every rank's failure, named by its number over all ranks. */
 static void a_bad_point_is_told_to_all(void **state)
 {
@@ -169,5 +194,5 @@ static void a_bad_point_is_told_to_all(void **state)
 }
 
 static const struct CMUnitTest tests[] = {FF_MT(same_bits_on_any_number_of_ranks), FF_MT(work_is_balanced),
-                                          FF_MT(a_bad_point_is_told_to_all)};
+                                          FF_MT(leaves_by_shape), FF_MT(a_bad_point_is_told_to_all)};
 FF_MT_MAIN(tests)

@@ -258,6 +258,58 @@ static void odd_sets(void **state)
     ff_sum_destroy(&s);
 }
 
+/* Leaves of volumes are smaller than those of surfaces, where far pairs are dear; a size given stays. */
+static void leaves_by_shape(void **state)
+{
+    (void)state;
+    enum { MANY = 70000 };
+    static const struct {
+        const char *generator;
+        int given, leaf;
+    } cases[] = {{"uniform", 0, 65}, {"sphere", 0, 96}, {"airplane", 0, 96}, {"sphere", 80, 80}};
+    double *many = NULL;
+    assert_int_equal(FF_NEW(many, 3 * MANY), FF_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ff_sum *s = NULL;
+        ff_sum_info info;
+        ff_sum_opts o = options("1/r");
+        o.leaf_size = cases[i].given;
+        assert_int_equal(ff_generate(cases[i].generator, 11, 0, MANY, 3, many), FF_OK);
+        assert_int_equal(ff_sum_create(NULL, 0, many, MANY, &o, &s), FF_OK);
+        ff_sum_get_info(s, &info);
+        assert_int_equal(info.leaf_size, cases[i].leaf);
+        ff_sum_destroy(&s);
+    }
+    ff_free(many);
+}
+
+/* Sources that all coincide: each far pair is of a node and a point, and there errors are near their bound. */
+static void targets_beside_a_point(void **state)
+{
+    (void)state;
+    static double targets[3 * N];
+    static const double rtol[] = {1e-3, 1e-5, 1e-7};
+    assert_int_equal(ff_generate("plate", 11, 0, N, 3, targets), FF_OK);
+    for (int k = 0; k < N_KERNELS; k++)
+        for (int t = 0; t < 3; t++) {
+            ff_sum *s = NULL;
+            ff_sum_error e, g;
+            ff_sum_opts o = options(kernels[k]);
+            if (o.dim != 3) continue;
+            o.rtol = rtol[t];
+            o.gradient = true;
+            fill("point", 3);
+            for (int i = 0; i < 3 * N; i++) q[i] = 1;
+            assert_int_equal(ff_sum_create(targets, N, x, 600, &o, &s), FF_OK);
+            assert_int_equal(ff_sum_apply(s, q, value, gradient), FF_OK);
+            assert_int_equal(ff_sum_check(s, q, value, gradient, 500, &e, &g), FF_OK);
+            ff_sum_destroy(&s);
+            if (fmax(e.p99, g.p99) > rtol[t])
+                print_message("%s: %g, %g of %g\n", kernels[k], e.p99, g.p99, rtol[t]);
+            assert_true(e.p99 <= rtol[t] && g.p99 <= rtol[t]);
+        }
+}
+
 /* Points 1e-3 apart at 1e7: the same sums as at the origin up to the rounding of such coordinates (2e-9 / 1e-3). */
 static void far_from_the_origin(void **state)
 {
@@ -332,6 +384,8 @@ int main(void)
         cmocka_unit_test(gradient_is_a_difference_quotient),
         cmocka_unit_test(positions_against_differences),
         cmocka_unit_test(odd_sets),
+        cmocka_unit_test(leaves_by_shape),
+        cmocka_unit_test(targets_beside_a_point),
         cmocka_unit_test(far_from_the_origin),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(meets_rtol),
