@@ -9,6 +9,9 @@
  * its share of densities and receives its share of values. The same bits on any number of ranks.      Collective */
 ff_status ff_sum_create_dist(ff_comm *comm, const double *targets, int64_t n_targets, const double *sources,
                              int64_t n_sources, const ff_sum_opts *opts, ff_sum **out);
+
+/* The least rtol that a sum of these options accepts; o->rtol itself is not read. Local */
+double ff_sum_least_rtol(const ff_sum_opts *o);
 /* ff_sum_apply, ff_sum_adjoint, ff_sum_check and ff_sum_get_info are Collective for such a sum; counts of
  * ff_sum_get_info are those of all ranks. */
 

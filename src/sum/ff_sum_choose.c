@@ -43,19 +43,36 @@ static int leaf_of(const ff_sum_opts *o)
     return n < 128 ? 128 : n > 2048 ? 2048 : n;
 }
 
+/* The table for o's kernel, its rows and the factor in reserve. */
+static const accuracy *table_of(const ff_sum_opts *o, int *n, double *margin)
+{
+    const ff_sum_opts expanded = {.kernel = o->kernel, .dim = o->dim, .order = 1};
+    const bool is_harmonic = ff_sum_harmonic(&expanded);
+    *n = is_harmonic ? N_HARMONIC : N_MEASURED;
+    *margin = !is_harmonic ? MARGIN : o->dipole ? MARGIN_DIPOLE : MARGIN_HARMONIC;
+    return is_harmonic ? harmonic : measured;
+}
+
+double ff_sum_least_rtol(const ff_sum_opts *o)
+{
+    int n;
+    double margin;
+    const accuracy *table = table_of(o, &n, &margin);
+    const double least = table[n - 1].error * margin;
+    return o->single && least < SINGLE_LIMIT ? SINGLE_LIMIT : least;
+}
+
 static ff_status choose_row(ff_sum_opts *o)
 {
+    int n;
+    double margin;
+    const accuracy *table = table_of(o, &n, &margin);
     if (o->single && o->rtol < SINGLE_LIMIT)
         return ff_fail(FF_E_ARG, "sum: rtol = %g is out of reach of float32 (%g); use float64", o->rtol,
                        SINGLE_LIMIT);
-    const ff_sum_opts expanded = {.kernel = o->kernel, .dim = o->dim, .order = 1};
-    const bool is_harmonic = ff_sum_harmonic(&expanded);
-    const accuracy *table = is_harmonic ? harmonic : measured;
-    const int n = is_harmonic ? N_HARMONIC : N_MEASURED;
-    const double margin = !is_harmonic ? MARGIN : o->dipole ? MARGIN_DIPOLE : MARGIN_HARMONIC;
     for (int i = 0; i < n; i++)
         if (table[i].error * margin <= o->rtol) {
-            o->theta = is_harmonic ? widened(&table[i], o->rtol / margin) : table[i].theta;
+            o->theta = table == harmonic ? widened(&table[i], o->rtol / margin) : table[i].theta;
             o->order = table[i].order;
             return FF_OK;
         }
@@ -63,7 +80,7 @@ static ff_status choose_row(ff_sum_opts *o)
         FF_E_ARG,
         "sum: rtol = %g is out of reach, expected at least %.1e; give theta and order instead (theta 0: "
         "direct sums)",
-        o->rtol, table[n - 1].error * margin);
+        o->rtol, ff_sum_least_rtol(o));
 }
 
 ff_status ff_sum_choose(ff_sum_opts *o)

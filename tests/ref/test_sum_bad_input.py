@@ -57,6 +57,26 @@ class SumBadInput(ref.Case):
             # coordinates of 1e7 are multiples of 1.9e-9, spacings 1e-3
             self.assertLess(np.abs(near - far).max() / np.abs(near).max(), 1e-5)
 
+    def test_once_more_where_rtol_was_missed(self):
+        """Dipoles normal to a sphere, of random sign: the table's choice misses 1e-3, and what the check saw mends it."""
+        rng = np.random.default_rng(3)
+        x = rng.normal(size=(20000, 3))
+        x /= np.linalg.norm(x, axis=1)[:, None]
+        path, out = self.path("normals.h5"), self.path("normals_out.h5")
+        with h5py.File(path, "w") as f:
+            f["points"] = x
+            f["density"] = x * rng.choice([-1.0, 1.0], size=len(x))[:, None]
+        fields = []
+        for ranks in (1, 3):
+            r = ref.run("sum", path, "--kernel", "dipole", "--density", path, "--rtol", 1e-3, "--check", 200, "-o", out,
+                        "--force", ranks=ranks, timeout=60)
+            self.assertEqual(r.code, 0, r.out + r.err)
+            self.assertIn("once more", r.out + r.err)
+            self.assertIn("rtol = 0.001 is met", r.out + r.err)
+            with h5py.File(out) as f:
+                fields.append(find(f, "value"))
+        self.assertTrue((fields[0] == fields[1]).all(), "not the same bits on one and three ranks")
+
 
 def find(group, name):
     """The data set of this name, wherever the layout keeps it."""
