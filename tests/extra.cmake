@@ -50,4 +50,7 @@ if(FF_SANITIZE)
   set_property(TEST ${all_tests} APPEND PROPERTY ENVIRONMENT
     "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
   set_property(TEST ${all_tests} APPEND PROPERTY ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1")
+  # LeakSanitizer follows blocks of thread-local memory and crashes at the end of one run in six where a thread with an
+  # OpenMP team of its own (libomp) has ended before.
+  set_property(TEST ${all_tests} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=intercept_tls_get_addr=0")
 endif()

@@ -153,7 +153,7 @@ enum { AHEAD_BYTES = 64 << 20 };
 struct grad_ahead {
     ff_grad *g;
     pthread_t thread;
-    int n_threads;
+    int n_threads, n_all; /* of its own teams; of the caller's before */
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t change;
     int n_made;
@@ -224,6 +224,7 @@ void ff_grad_lists_end(ff_grad *g)
     (void)pthread_join(a->thread, NULL);
     (void)pthread_cond_destroy(&a->change);
     (void)pthread_mutex_destroy(&a->lock);
+    omp_set_num_threads(a->n_all);
     FF_FREE(g->ahead);
 }
 
@@ -235,11 +236,15 @@ ff_status ff_grad_lists_begin(ff_grad *g)
         return FF_OK; /* threads work at samples of their own: lists are made when needed */
     FF_TRY(FF_NEW0(a, 1));
     a->g = g;
-    a->n_threads = (omp_get_max_threads() + 1) / 2; /* the others launch and pack */
+    /* Two teams at once. Where they, or the driver beside them, had more threads than there are cores, times scattered. */
+    a->n_all = omp_get_max_threads();
+    const int n = a->n_all - a->n_all / 4;
+    a->n_threads = (n + 1) / 2;
     (void)pthread_mutex_init(&a->lock, NULL);
     (void)pthread_cond_init(&a->change, NULL);
     if (pthread_create(&a->thread, NULL, make_ahead, a) == 0) {
         g->ahead = a;
+        omp_set_num_threads(n);
         return FF_OK;
     }
     (void)pthread_cond_destroy(&a->change);
