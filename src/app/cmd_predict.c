@@ -102,8 +102,7 @@ ff_status predict_warn_not_finite(const predict *p)
     FF_TRY(ff_comm_allreduce(p->app->comm, n, 2, FF_SUM_I64));
     if (n[0] > 0)
         ff_warn("outputs are not finite at %lld of %lld targets: fields, global data, lengths or the model's "
-                "weights are "
-                "beyond what %s can hold",
+                "weights are beyond what %s can hold",
                 (long long)n[0], (long long)n[1], ff_config_string(p->app->config, "run.precision"));
     return FF_OK;
 }
