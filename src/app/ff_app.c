@@ -1,6 +1,7 @@
 #include "ff_app.h"
 
 #include "app_backend.h"
+#include "app_launcher.h"
 
 #include "ff_globe.h"
 #include "ff_h5_version.h"
@@ -312,6 +313,7 @@ static void count_files(const ff_app *app, const char *phase, const char *key)
 static ff_status run_verb(ff_app *app)
 {
     FF_TRY(ff_agree(app->comm, apply_common(app)));
+    app_launcher_warn(app->comm);
     if (app->verb->figures || ff_config_given(app->config, "run.backend") ||
         ff_config_given(app->config, "run.precision") || ff_config_given(app->config, "run.transport"))
         FF_TRY(ff_agree(app->comm, app_backend_create(app)));

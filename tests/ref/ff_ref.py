@@ -37,8 +37,8 @@ class Result:
         return [line for line in self.err.splitlines() if line.startswith("farfield: error")]
 
 
-def run(*args, ranks=1, threads=None, cwd=None, timeout=600):
-    """Run farfield. ranks 1: without mpirun."""
+def run(*args, ranks=1, threads=None, cwd=None, timeout=600, env=None):
+    """Run farfield. ranks 1: without mpirun. env: added to the environment."""
     cmd = [FARFIELD, *map(str, args)]
     if threads:
         cmd += ["--threads", str(threads)]
@@ -47,7 +47,7 @@ def run(*args, ranks=1, threads=None, cwd=None, timeout=600):
             raise unittest.SkipTest("skipped: built without MPI")
         cmd = [MPIEXEC, "-n", str(ranks), "--oversubscribe", "--bind-to", "none", *cmd]
     done = subprocess.run(cmd, cwd=cwd, timeout=timeout, capture_output=True, text=True, errors="replace",
-                          stdin=subprocess.DEVNULL)
+                          stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})})
     return Result(done)
 
 

@@ -136,6 +136,20 @@ class Cli(ref.Case):
         self.assertEqual((r.code, len(r.error_lines())), (2, 1))
         self.assertIn("d.yaml:2: no valid YAML", r.err)
 
+    def test_started_by_a_launcher_of_another_mpi(self):
+        """Processes that do not see each other are told of, by the first; a batch script's one process is right."""
+        plain = self.ok("info", ELLIPSOID).out
+        for env, warned in (
+            ({"PMI_SIZE": "3", "PMI_RANK": "0"}, True),
+            ({"PMI_SIZE": "3", "PMI_RANK": "2"}, False),
+            ({"PMI_SIZE": "1", "PMI_RANK": "0"}, False),
+            ({"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"}, True),
+            ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, False),
+        ):
+            r = self.ok("info", ELLIPSOID, env=env)
+            self.assertEqual("does all the work and writes the same files" in r.err, warned, (env, r.err))
+            self.assertEqual(r.out, plain)
+
     # ---- what works ----
 
     def plan(self, *args, **kw):
