@@ -11,8 +11,8 @@ typedef struct ff_nccl ff_nccl;
 /* "2.28.3", or NULL with *why set where the library is missing or lacks a function. Local */
 const char *ff_nccl_version(const char **why);
 
-/* One NCCL rank for each rank of comm, on the CUDA device current on each; every rank needs a GPU of its own. Calls do
- * not block (NCCL's nonblocking communicators), so that every wait has a deadline.
+/* One NCCL rank for each rank of comm, on the CUDA device current on each; every rank needs a GPU of its own, or in NCCL's
+ * eyes a host of its own (NCCL_HOSTID). Calls do not block (NCCL's nonblocking communicators), so that every wait has a deadline.
  *   deadline_s  how long an exchange may last, and the set-up where it is more than a minute; 0: for ever
  * Errors: FF_E_UNSUPPORTED no library; FF_E_COMM NCCL's own message, the deadline is over.                Collective */
 ff_status ff_nccl_create(ff_comm *comm, double deadline_s, ff_nccl **out);

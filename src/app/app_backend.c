@@ -121,6 +121,8 @@ static ff_status set_transport(ff_app *app, const app_gpu_facts *facts)
         ff_error_clear();
         return FF_OK;
     }
+    if (st != FF_OK && facts->rank_a >= 0 && !ff_comm_lost(app->comm))
+        return app_transport_refused(facts, ff_error_text());
     FF_TRY(st);
     if (app->backend != NULL) app->backend->device_comm = ff_nccl_row(app->nccl);
     ff_info("transport  NCCL %s between the GPUs", ff_nccl_version(&(const char *){NULL}));

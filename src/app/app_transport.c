@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static void reason(const app_gpu_facts *f, char *why, size_t n)
+/* Whether ranks may share a GPU is for NCCL to say where it is asked for. */
+static void reason(const app_gpu_facts *f, bool asked, char *why, size_t n)
 {
-    if (f->rank_a >= 0)
+    if (f->rank_a >= 0 && !asked)
         (void)snprintf(why, n, "ranks %d and %d are on one GPU, and NCCL needs a GPU for each rank",
                        f->rank_a, f->rank_b);
     else if (f->no_nccl >= 0)
@@ -17,9 +18,22 @@ ff_status app_transport_choose(const char *wanted, const app_gpu_facts *f, bool 
     *nccl = false;
     why[0] = 0;
     if (f->n_ranks == 1 || strcmp(wanted, "mpi") == 0) return FF_OK;
-    reason(f, why, n);
+    const bool asked = strcmp(wanted, "nccl") == 0;
+    reason(f, asked, why, n);
     *nccl = why[0] == 0;
-    if (!*nccl && strcmp(wanted, "nccl") == 0)
+    if (!*nccl && asked)
         return ff_fail(FF_E_UNSUPPORTED, "run.transport = nccl: %s; or use --transport mpi", why);
     return FF_OK;
+}
+
+ff_status app_transport_refused(const app_gpu_facts *f, const char *error)
+{
+    char text[512];
+    (void)snprintf(text, sizeof text, "%s", error);
+    ff_error_clear();
+    return ff_fail(
+        FF_E_UNSUPPORTED,
+        "run.transport = nccl: ranks %d and %d are on one GPU, and NCCL needs a GPU for each rank; or use "
+        "--transport mpi (%s)",
+        f->rank_a, f->rank_b, text);
 }

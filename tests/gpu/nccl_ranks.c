@@ -1,18 +1,15 @@
-/* Several ranks on GPUs of their own, for tests/gpu/nccl.cmake and tools/gpu_two:
+/* Several ranks on GPUs of their own or on one that they share, for tests/gpu/nccl.cmake and tools/gpu_two:
  *     gpu_nccl equal            layers and outputs of random cases by NCCL, by MPI and on one rank: the same bits; and
  *                               in chunks, where the lists do not fit
  *     gpu_nccl refused          one rank may take hardly any memory of its GPU: all ranks fail alike
  *     gpu_nccl late             one rank sleeps before an exchange through NCCL: the deadline ends the run
  *     gpu_nccl absent           one rank never comes to an exchange at all
- *     gpu_nccl host             as equal, by MPI alone: ranks may share a GPU
+ *     gpu_nccl host             as equal, by MPI alone
  * late and absent end as the program does: one line, then MPI_Abort; exit code 1 says that it went as expected only
- * together with that line. Without a GPU for each rank (host: a GPU) all of them end with code 77. */
-#include "ff_cuda.h"
+ * together with that line. Without a GPU, and but for host without NCCL, all of them end with code 77. */
 #include "ff_eval.h"
+#include "ff_gpu_ranks.h"
 #include "ff_log.h"
-#include "ff_mpi_info.h"
-#include "ff_mpi_test.h"
-#include "ff_nccl.h"
 #include "ff_random_case.h"
 #include "ff_timer.h"
 
@@ -187,22 +184,6 @@ static void lost(ff_mt *t, ff_pair_backend *b, ff_nccl *n, bool absent)
     ff_mpi_abort(1);
 }
 
-/* A GPU for each rank and NCCL, or with host one for all; else nothing is tested. Collective */
-static bool enough_gpus(ff_mt *t, bool host, int *device)
-{
-    int local = 0, n_local = 1;
-    int64_t have = ff_cuda_device_count(), good = 0;
-    const char *why = NULL;
-    if (ff_mpi_local_rank(t->world, &local, &n_local) == FF_OK)
-        good = have >= (host ? 1 : n_local) && (host || (t->size > 1 && ff_nccl_version(&why) != NULL));
-    if (good == 0 && t->rank == 0)
-        printf("skipped: this test needs %s; found %d rank(s), %lld GPU(s)%s%s\n",
-               host ? "a GPU" : "two ranks or more, a GPU for each, and NCCL", t->size, (long long)have,
-               why != NULL ? ", " : "", why != NULL ? why : "");
-    *device = have > 0 ? local % (int)have : 0;
-    return ff_comm_allreduce(t->world, &good, 1, FF_MIN_I64) == FF_OK && good != 0;
-}
-
 static void run(ff_mt *t, const char *mode, ff_pair_backend *b, ff_nccl *n)
 {
     if (strcmp(mode, "equal") == 0 || strcmp(mode, "host") == 0)
@@ -224,7 +205,7 @@ int main(int argc, char **argv)
     t.rank = ff_comm_rank(t.world);
     t.size = ff_comm_size(t.world);
     bool host = strcmp(mode, "host") == 0;
-    if (!enough_gpus(&t, host, &device)) {
+    if (!ff_gpu_enough(&t, !host, &device)) {
         ff_mpi_stop(&t.world);
         return SKIP;
     }

@@ -1,18 +1,15 @@
 /* Sums over several ranks against the same sums by one GPU alone: values, gradients, both adjoints, equal to the bit; counts
  * of pairs, errors of the check, bad input by its number over all ranks. Seed 23.
- *     gpu_sum_ranks host [--small]     payload through the host: ranks may share a GPU
+ *     gpu_sum_ranks host [--small]     payload through the host
  *     gpu_sum_ranks staged             as between devices, but by a row that copies through the host
- *     gpu_sum_ranks nccl               a GPU for each rank
+ *     gpu_sum_ranks nccl               by NCCL
  * Each rank has all points for its own run alone, and gives a share of uneven size to that of all; rank 1 gives none.
- * Without the GPUs it ends with code 77. */
+ * Ranks share a GPU where there are too few; without one, or without NCCL, it ends with code 77. */
 #include "farfield_sum.h"
-#include "ff_cuda.h"
 #include "ff_cuda_copy.h"
 #include "ff_cuda_sum.h"
 #include "ff_generate.h"
-#include "ff_mpi_info.h"
-#include "ff_mpi_test.h"
-#include "ff_nccl.h"
+#include "ff_gpu_ranks.h"
 #include "ff_rng.h"
 #include "ff_sum.h"
 #include "ff_sum_tile.h"
@@ -253,19 +250,6 @@ static ff_status staged_exchange(void *ctx, const ff_msg *send, int n_send, cons
 
 /* ---- */
 
-static bool enough_gpus(ff_mt *t, bool own, int *device)
-{
-    int local = 0, n_local = 1;
-    int64_t have = ff_cuda_device_count(), good = 0;
-    const char *why = NULL;
-    if (ff_mpi_local_rank(t->world, &local, &n_local) == FF_OK)
-        good = own ? have >= n_local && t->size > 1 && ff_nccl_version(&why) != NULL : have > 0;
-    *device = have > 0 ? local % (int)have : 0;
-    if (good == 0 && t->rank == 0)
-        printf("skipped: found %lld GPU(s) for %d rank(s)\n", (long long)have, t->size);
-    return ff_comm_allreduce(t->world, &good, 1, FF_MIN_I64) == FF_OK && good != 0;
-}
-
 static void run_all(ff_mt *t, const char *mode, bool is_small, int device)
 {
     ff_nccl *n = NULL;
@@ -303,7 +287,7 @@ int main(int argc, char **argv)
     if (ff_mpi_start(&argc, &argv, &t.world) != FF_OK) return 1;
     t.rank = ff_comm_rank(t.world);
     t.size = ff_comm_size(t.world);
-    if (!enough_gpus(&t, strcmp(mode, "nccl") == 0, &device)) {
+    if (!ff_gpu_enough(&t, strcmp(mode, "nccl") == 0, &device)) {
         ff_mpi_stop(&t.world);
         return SKIP;
     }

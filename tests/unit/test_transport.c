@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 static const app_gpu_facts good = {2, -1, -1, -1, ""}, one = {1, -1, -1, 0, "libnccl.so.2 is not found"},
-                           shared = {4, 1, 3, -1, ""}, bare = {2, -1, -1, 1, "libnccl.so.2 is not found"};
+                           shared = {4, 1, 3, -1, ""}, both = {2, 0, 1, 0, "libnccl.so.2 is not found"},
+                           bare = {2, -1, -1, 1, "libnccl.so.2 is not found"};
 
 static void expect(const char *wanted, const app_gpu_facts *f, bool nccl, const char *word)
 {
@@ -43,6 +44,7 @@ static void automatic(void **state)
     expect("auto", &good, true, NULL);
     expect("auto", &one, false, NULL);
     expect("auto", &shared, false, "ranks 1 and 3 are on one GPU");
+    expect("auto", &both, false, "ranks 0 and 1 are on one GPU");
     expect("auto", &bare, false, "rank 1: libnccl.so.2 is not found");
 }
 
@@ -53,12 +55,25 @@ static void asked_for(void **state)
     expect("nccl", &one, false, NULL); /* nothing to exchange */
     expect("mpi", &good, false, NULL);
     expect("mpi", &shared, false, NULL);
-    expect_refused(&shared, "ranks 1 and 3 are on one GPU");
+    expect("nccl", &shared, true, NULL); /* NCCL itself decides */
+    expect_refused(&both, "rank 0: libnccl.so.2 is not found");
     expect_refused(&bare, "rank 1: libnccl.so.2 is not found");
+}
+
+static void refused_by_nccl(void **state)
+{
+    (void)state;
+    ff_error_clear();
+    assert_int_equal(ff_fail(FF_E_COMM, "NCCL: invalid usage"), FF_E_COMM);
+    assert_int_equal(app_transport_refused(&shared, ff_error_text()), FF_E_UNSUPPORTED);
+    assert_non_null(strstr(ff_error_text(), "run.transport = nccl: ranks 1 and 3 are on one GPU"));
+    assert_non_null(strstr(ff_error_text(), "--transport mpi (NCCL: invalid usage)"));
+    ff_error_clear();
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(automatic), cmocka_unit_test(asked_for)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(automatic), cmocka_unit_test(asked_for),
+                                       cmocka_unit_test(refused_by_nccl)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
