@@ -204,21 +204,45 @@ static void powers(int n1, vr x, vr first, vr *out)
     for (int l = 1; l < n1; l++) out[l] = out[l - 1] * x;
 }
 
-/* Rows to lanes. */
+#if FF_RSQRT == 2
+/* Transposes 8 vectors. */
+ALWAYS void transpose(__m512d v[8])
+{
+    __m512d a[8], b[8];
+    for (int k = 0; k < 8; k += 2) {
+        a[k] = _mm512_unpacklo_pd(v[k], v[k + 1]);
+        a[k + 1] = _mm512_unpackhi_pd(v[k], v[k + 1]);
+    }
+    for (int k = 0; k < 2; k++) { /* 0x88: parts 0, 2 of both, 0xdd: parts 1, 3 */
+        b[k] = _mm512_shuffle_f64x2(a[k], a[k + 2], 0x88);
+        b[k + 2] = _mm512_shuffle_f64x2(a[k], a[k + 2], 0xdd);
+        b[k + 4] = _mm512_shuffle_f64x2(a[k + 4], a[k + 6], 0x88);
+        b[k + 6] = _mm512_shuffle_f64x2(a[k + 4], a[k + 6], 0xdd);
+    }
+    for (int k = 0; k < 4; k++) {
+        v[k] = _mm512_shuffle_f64x2(b[k], b[k + 4], 0x88);
+        v[k + 4] = _mm512_shuffle_f64x2(b[k], b[k + 4], 0xdd);
+    }
+}
+#endif
+
+/* Rows to lanes. n >= 1. */
 static void gather(int n, const double *const *row, vr *v)
 {
-#if FF_RSQRT == 2
-    int64_t at[FF_W];
-    for (int k = 0; k < FF_W; k++) at[k] = row[k] - row[0];
-    const __m512i offset = _mm512_loadu_si512(at);
-    for (int i = 0; i < n; i++) v[i] = (vr)_mm512_i64gather_pd(offset, row[0] + i, 8);
-#else
-    double *to = (double *)v;
     int i = 0;
+#if FF_RSQRT == 2
+    for (; i + 8 <= n; i += 8) {
+        __m512d w[8];
+        for (int k = 0; k < 8; k++) w[k] = _mm512_loadu_pd(row[k] + i);
+        transpose(w);
+        memcpy(v + i, w, sizeof w);
+    }
+    if (i == n) return;
+#endif
+    double *to = (double *)v;
     do {
         for (int k = 0; k < FF_W; k++) to[i * FF_W + k] = row[k][i];
     } while (++i < n);
-#endif
 }
 
 static double lanes_added(vr v)
@@ -226,6 +250,22 @@ static double lanes_added(vr v)
     double sum = 0;
     for (int k = 0; k < FF_W; k++) sum += v[k];
     return sum;
+}
+
+/* out[i] += the lanes of v[i], added in order. */
+static void add_lanes(int n, const vr *v, double *out)
+{
+    int i = 0;
+#if FF_RSQRT == 2
+    for (; i + 8 <= n; i += 8) {
+        __m512d w[8];
+        memcpy(w, v + i, sizeof w);
+        transpose(w);
+        for (int k = 1; k < 8; k++) w[0] = w[0] + w[k];
+        _mm512_storeu_pd(out + i, _mm512_loadu_pd(out + i) + w[0]);
+    }
+#endif
+    for (; i < n; i++) out[i] += lanes_added(v[i]);
 }
 
 static void TILE(harm_far)(const ff_harm *h, const ff_harm_nodes *from, const int32_t *list, int64_t n,
@@ -253,8 +293,7 @@ static void TILE(harm_far)(const ff_harm *h, const ff_harm_nodes *from, const in
         shift_by(FAR, h, &t, in_f, out_f, NULL, in, tmp);
         for (int i = 0; i < h->n; i++) sum[i] = sum[i] + tmp[i];
     }
-    double *out = to->row + target * to->ld;
-    for (int i = 0; i < h->n; i++) out[i] += lanes_added(sum[i]);
+    add_lanes(h->n, sum, to->row + target * to->ld);
 }
 
 /* The shift between a parent and two children, in the first two lanes. */

@@ -50,12 +50,11 @@ static inline vr v_rsqrt0(vr x)
 #endif
 }
 
-/* The same to 6e-9 or better: one step from an estimate of 14 bits. */
-static inline vr v_rsqrt0_quick(vr x)
+/* The same, of 14 bits or better: one Newton step leaves 6e-9. */
+static inline vr v_rsqrt0_estimate(vr x)
 {
 #if FF_RSQRT == 2 && defined(FF_REAL_IS_DOUBLE)
-    vr y = _mm512_maskz_rsqrt14_pd(_mm512_cmp_pd_mask(x, (vr){0}, _CMP_NEQ_OQ), x);
-    return y * (v_set1(1.5) - v_set1(0.5) * x * y * y);
+    return _mm512_maskz_rsqrt14_pd(_mm512_cmp_pd_mask(x, (vr){0}, _CMP_NEQ_OQ), x);
 #else
     return v_rsqrt0(x);
 #endif
