@@ -39,9 +39,10 @@ void app_launcher_warn(const ff_comm *comm)
                 "files; use the mpirun of %s, or srun with a --mpi=... it knows",
                 n, launcher[i].size, mpi);
 #else
-        ff_warn("%ld processes were started (%s), but this program is built without MPI: each runs alone, does "
-                "all the work and writes the same files; start one, or build with -DFF_MPI=ON",
-                n, launcher[i].size);
+        ff_warn(
+            "%ld processes were started (%s), but this program is built without MPI: each runs alone, does "
+            "all the work and writes the same files; start one, or build with -DFF_MPI=ON",
+            n, launcher[i].size);
 #endif
         return;
     }

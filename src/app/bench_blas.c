@@ -11,9 +11,10 @@ typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int
                          float *, int);
 typedef void (*threads_fn)(int);
 
+/* Not libblas.so.3: where that is none of these it is the reference BLAS, twenty times slower than the machine. */
 static void *load(void)
 {
-    static const char *const names[] = {"libopenblas.so.0", "libopenblas.so", "libmkl_rt.so", "libblas.so.3"};
+    static const char *const names[] = {"libopenblas.so.0", "libopenblas.so", "libmkl_rt.so"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         void *lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
         if (lib != NULL && dlsym(lib, "cblas_sgemm") != NULL) return lib;

@@ -102,7 +102,9 @@ static void report(ff_app *app, double *t_s, int n, double t_setup_s, const benc
     qsort(t_s, (size_t)n, sizeof *t_s, by_value);
     double median = n % 2 == 1 ? t_s[n / 2] : (t_s[n / 2 - 1] + t_s[n / 2]) / 2;
     const ff_pair_backend *gpu = app->backend;
+    if (gpu == NULL) ff_phase_begin("sgemm");
     double gflops, gemm = gpu == NULL ? bench_sgemm_gflops(2048, threads) : 0;
+    ff_phase_end();
     ff_info("time of a call        %.1f ms min, %.1f ms median of %d (of these %.1f ms trees and plans)",
             1e3 * t_s[0], 1e3 * median, n, 1e3 * t_setup_s);
     ff_info("pair evaluations      %.4g, %.4g a second", (double)s->pairs, (double)s->pairs / t_s[0]);
@@ -237,6 +239,7 @@ typedef struct bench_run {
     size_t forward_peak;
     ff_grad_stats way_back;
     bench_phases phases;
+    ff_progress *progress; /* of the calls */
 } bench_run;
 
 static ff_status bench_repeat(bench_run *b)
@@ -251,6 +254,7 @@ static ff_status bench_repeat(bench_run *b)
     opts.adjoint = b->train ? b->app->backend : NULL;
     b->t_forward_s = b->t_backward_s = HUGE_VAL;
     ff_mem_reset_peak();
+    ff_info("one call to warm up, %d to be timed", b->repeat);
     for (int k = -1; k < b->repeat; k++) { /* -1: warms up, packs networks */
         FF_TRY(ff_comm_barrier(comm));
         double t0 = ff_now_s();
@@ -263,6 +267,7 @@ static ff_status bench_repeat(bench_run *b)
                         : ff_eval_run(b->e, b->out));
         FF_TRY(ff_comm_barrier(comm));
         b->t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
+        ff_progress_add(b->progress, 1);
         if (k < 0) continue;
         b->t_setup_s = ff_eval_get_stats(b->e)->t_setup_s;
         keep_phases(b->e, b->t_s[k], &b->phases);
@@ -307,9 +312,12 @@ static ff_status bench_globe(ff_app *app)
     FF_GO(ff_agree(app->comm, make_case(app, b.model, &b.cs)));
     FF_GO(FF_NEW_ALL(app->comm, b.t_s, b.repeat + 2));
     FF_GO(FF_NEW_ALL(app->comm, b.out, b.cs->source[0].n * 4 + 1));
+    FF_GO(ff_agree(app->comm, ff_progress_create("calls", b.repeat + 1, &b.progress)));
     FF_GO(bench_repeat(&b));
+    ff_progress_destroy(&b.progress);
     st = bench_report(&b, wide ? "wide" : "default");
 done:
+    ff_progress_destroy(&b.progress);
     ff_free(b.t_s);
     ff_free(b.out);
     ff_eval_destroy(&b.e);
@@ -328,6 +336,7 @@ static ff_status bench_plan(ff_app *app)
     ff_case *cs = NULL;
     ff_eval *e = NULL;
     double *t_s = NULL;
+    ff_progress *progress = NULL;
     int64_t pairs = 0;
     ff_eval_opts opts = FF_EVAL_OPTS_INIT;
     opts.backend = app->backend;
@@ -340,6 +349,7 @@ static ff_status bench_plan(ff_app *app)
         goto done;
     }
     FF_GO(FF_NEW_ALL(app->comm, t_s, repeat + 1));
+    FF_GO(ff_agree(app->comm, ff_progress_create("calls", repeat + 1, &progress)));
     for (int k = -1; k < repeat; k++) {
         FF_GO(ff_comm_barrier(app->comm));
         double t0 = ff_now_s();
@@ -349,7 +359,9 @@ static ff_status bench_plan(ff_app *app)
             FF_GO(ff_eval_refresh(e));
         FF_GO(ff_comm_barrier(app->comm));
         t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
+        ff_progress_add(progress, 1);
     }
+    ff_progress_destroy(&progress);
     pairs = ff_eval_get_stats(e)->dist.near_pairs + ff_eval_get_stats(e)->dist.far_evals;
     FF_GO(ff_comm_allreduce(app->comm, t_s, repeat, FF_MAX_F64));
     FF_GO(ff_comm_allreduce(app->comm, &pairs, 1, FF_SUM_I64));
@@ -363,6 +375,7 @@ static ff_status bench_plan(ff_app *app)
     ff_json_int(&app->json, "evaluations", pairs);
     FF_GO(dist_table(app, e));
 done:
+    ff_progress_destroy(&progress);
     ff_free(t_s);
     ff_eval_destroy(&e);
     ff_case_destroy(&cs);

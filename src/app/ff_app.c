@@ -6,6 +6,7 @@
 #include "ff_globe.h"
 #include "ff_h5_version.h"
 #include "ff_io.h"
+#include "ff_task.h"
 
 #ifdef FF_HAVE_MPI
 #include "ff_mpi_comm.h"
@@ -318,6 +319,7 @@ static ff_status run_verb(ff_app *app)
         ff_config_given(app->config, "run.precision") || ff_config_given(app->config, "run.transport"))
         FF_TRY(ff_agree(app->comm, app_backend_create(app)));
     header(app);
+    ff_task_show(app->verb->figures && (app->verb->text.bit & (FF_VERB_TRAIN | FF_VERB_BENCH)) == 0);
     if (app->verb->text.bit != FF_VERB_TRAIN && ff_config_given(app->config, "run.max_hours"))
         ff_warn("run.max_hours: %s keeps nothing to go on from and runs to its end", app->verb->text.name);
     ff_status st = ff_agree(app->comm, app->verb->run(app));

@@ -52,6 +52,11 @@ void ff_phase_end(void)
     current = -1;
 }
 
+const char *ff_phase_name(void)
+{
+    return current >= 0 ? phases[current].name : "working";
+}
+
 void ff_phase_count(const char *name, const char *unit, double n_units, double bytes)
 {
     if (omp_in_parallel()) return;

@@ -8,6 +8,7 @@ double ff_now_s(void); /* monotonic wall time, seconds */
 
 void ff_phase_begin(const char *name); /* ends the phase that runs, if any; name is copied */
 void ff_phase_end(void);
+const char *ff_phase_name(void); /* of the phase that runs, else "working" */
 /* Work done in phase name, for the rate column: units of work (faces, pairs) and bytes moved.     Local */
 void ff_phase_count(const char *name, const char *unit, double n_units, double bytes);
 double ff_phase_seconds(const char *name); /* 0 if it never ran */

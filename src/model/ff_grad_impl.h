@@ -6,6 +6,7 @@
 #include "ff_grad_int.h"
 
 #include "ff_dtt.h"
+#include "ff_log.h"
 #include "ff_mem.h"
 #include "ff_moment.h"
 #include "ff_timer.h"
@@ -44,6 +45,7 @@ typedef struct back {
     size_t scratch_len, rec_len, grad_len; /* the largest of all sources */
     int n_raw, max_slots;
     int64_t pairs;
+    ff_progress *progress; /* of the units; NULL: not shown */
 } back;
 
 static bool is_target(const back *l, int i)
@@ -519,6 +521,20 @@ static ff_status run_pairs(back *l)
     return run_units(l);
 }
 
+/* Pairs of the layer, and how far they are. */
+static ff_status work_pairs(back *l)
+{
+    char what[64];
+    int64_t n = 0;
+    int layers = l->e->c->model->config->n_comm + 1;
+    for (int j = 0; j < l->e->n_src; j++) n += l->g->set[j].n_units;
+    (void)snprintf(what, sizeof what, "way back, layer %d of %d", layers - l->index, layers);
+    if (l->e->opts.progress) FF_TRY(ff_progress_create(what, n, &l->progress));
+    ff_status st = run_pairs(l);
+    ff_progress_destroy(&l->progress);
+    return st;
+}
+
 static ff_status run_layer(back *l)
 {
     ff_eval *e = l->e;
@@ -526,7 +542,7 @@ static ff_status run_layer(back *l)
     FF_TRY(choose_scale(l));
     FF_TRY(aggregate(l));
     FF_TRY(share_targets(l));
-    FF_TRY(ff_agree(e->comm, run_pairs(l)));
+    FF_TRY(ff_agree(e->comm, work_pairs(l)));
     FF_TRY(collect_weights(l));
     if (ff_grad_moves(l->g)) FF_TRY(ff_grad_points_collect(l->g, l->final, l->unscale));
     FF_TRY(hand_down(l));

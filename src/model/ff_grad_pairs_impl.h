@@ -233,6 +233,7 @@ static ff_status run_units_backend(back *l)
     for (int j = 0; j < n_src; j++) {
         neighbours n = {l, &run[(j + 1) % 2], j - 1, j + 1 < n_src ? j + 1 : -1, FF_OK};
         FF_GO(run_source(l, &run[j % 2], &n));
+        ff_progress_add(l->progress, l->g->set[j].n_units);
     }
     pair_run_close(l, &run[(n_src - 1) % 2]);
 done:

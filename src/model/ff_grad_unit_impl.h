@@ -441,6 +441,7 @@ static ff_status run_units(back *l)
             w.s = &l->src[j];
             w.unit = &l->g->set[j].unit[k];
             mine = run_unit(&w);
+            ff_progress_add(l->progress, 1);
         }
         pairs += w.pairs;
         worker_free(&w);

@@ -1,6 +1,8 @@
 #include "ff_task.h"
 
+#include "ff_log.h"
 #include "ff_mem.h"
+#include "ff_timer.h"
 
 enum { TASKS = 512 }; /* aimed at: even work for many threads, little repeated walking above the tasks */
 
@@ -41,10 +43,19 @@ ff_status ff_task_cut(const ff_tree *targets, int64_t begin, int64_t end, int64_
     return FF_OK;
 }
 
+static bool show;
+
+void ff_task_show(bool on)
+{
+    show = on;
+}
+
 ff_status ff_task_run(const int64_t *cut, int64_t n_tasks, ff_task_job job, void *ctx)
 {
     ff_status st = FF_OK;
     int64_t failed = INT64_MAX;
+    ff_progress *progress = NULL;
+    if (show && n_tasks > 1) FF_TRY(ff_progress_create(ff_phase_name(), n_tasks, &progress));
 #pragma omp parallel for schedule(dynamic) if (n_tasks > 1)
     for (int64_t k = 0; k < n_tasks; k++) {
         int64_t seen;
@@ -52,6 +63,7 @@ ff_status ff_task_run(const int64_t *cut, int64_t n_tasks, ff_task_job job, void
         seen = failed;
         if (seen < k) continue;
         ff_status own = job(ctx, k, cut[k], cut[k + 1]);
+        ff_progress_add(progress, 1);
         if (own == FF_OK) continue;
 #pragma omp critical(ff_task)
         {
@@ -62,5 +74,6 @@ ff_status ff_task_run(const int64_t *cut, int64_t n_tasks, ff_task_job job, void
             }
         }
     }
+    ff_progress_destroy(&progress);
     return st;
 }

@@ -14,4 +14,8 @@ ff_status ff_task_cut(const ff_tree *targets, int64_t begin, int64_t end, int64_
 typedef ff_status (*ff_task_job)(void *ctx, int64_t k, int64_t begin, int64_t end);
 ff_status ff_task_run(const int64_t *cut, int64_t n_tasks, ff_task_job job, void *ctx);
 
+/* From now on (or no longer) runs of tasks show their progress, under the name of the phase that runs. A program's
+ * choice, at first off: the library is silent. Local */
+void ff_task_show(bool on);
+
 #endif
