@@ -14,49 +14,97 @@ static bool known(const double *truth, int comp)
     return true;
 }
 
-static double norm2(const double *a, const double *b, int comp)
+/* |a - b|^2 of vectors times unit; b NULL: 0. */
+static double norm2(const double *a, const double *b, int comp, double unit)
 {
     double s = 0;
     for (int d = 0; d < comp; d++) {
-        double v = a[d] - (b != NULL ? b[d] : 0);
+        double v = unit * (a[d] - (b != NULL ? b[d] : 0));
         s += v * v;
     }
     return s;
+}
+
+/* A power of two that brings values up to `most` below 2: sums have a fixed unit, fields and areas any. 1 where most is 0 or
+ * not finite (then the sums say so). */
+static double unit_of(double most)
+{
+    int e = 0;
+    if (!(most > 0) || isinf(most)) return 1;
+    (void)frexp(most, &e);
+    return ldexp(1, e > 1000 ? -999 : e < -1000 ? 1001 : 1 - e);
+}
+
+/* unit [n + 1]: of each field, then of the weights, from the largest values of all ranks.                 Collective */
+static ff_status find_units(ff_comm *comm, const ff_name_list *outputs, int dim, int64_t n,
+                            const double *rows, const double *truth, const double *weight, double *unit)
+{
+    int n_comp = ff_names_comp(outputs, dim), at = 0;
+    for (int f = 0; f <= outputs->n; f++) unit[f] = 0;
+    for (int f = 0; f < outputs->n; f++) {
+        int comp = outputs->item[f].rank == 0 ? 1 : dim;
+        for (int64_t i = 0; i < n; i++) {
+            const double *y = rows + i * n_comp + at, *t = truth + i * n_comp + at;
+            if (!known(t, comp)) continue;
+            for (int d = 0; d < comp; d++) unit[f] = fmax(unit[f], fmax(fabs(y[d]), fabs(t[d])));
+        }
+        at += comp;
+    }
+    for (int64_t i = 0; i < n; i++) unit[outputs->n] = fmax(unit[outputs->n], weight != NULL ? weight[i] : 1);
+    FF_TRY(ff_comm_allreduce(comm, unit, outputs->n + 1, FF_MAX_F64));
+    for (int f = 0; f <= outputs->n; f++) unit[f] = unit_of(unit[f]);
+    return FF_OK;
+}
+
+typedef struct field_sums {
+    ff_exact sum[N_SUMS];
+} field_sums;
+
+/* Field of comp columns from column `at` on: this rank's sums. */
+static void add_field(int64_t n, int n_comp, int at, int comp, const double *rows, const double *truth,
+                      const double *weight, double unit, double w_unit, field_sums *s)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double *y = rows + i * n_comp + at, *t = truth + i * n_comp + at;
+        double w = w_unit * (weight != NULL ? weight[i] : 1);
+        if (!known(t, comp)) continue;
+        ff_exact_add(&s->sum[WEIGHT], w);
+        ff_exact_add(&s->sum[ERROR], w * norm2(y, t, comp, unit));
+        ff_exact_add(&s->sum[SQUARE], w * norm2(t, NULL, comp, unit));
+    }
 }
 
 ff_status ff_loss_run(ff_comm *comm, const ff_name_list *outputs, int dim, int64_t n, const double *rows,
                       const double *truth, const double *weight, const ff_loss_opts *opts, double *part,
                       double *cotangent)
 {
-    ff_exact sum[FF_LOSS_FIELDS_MAX][N_SUMS] = {{{0}}};
+    field_sums sum[FF_LOSS_FIELDS_MAX] = {{{{0}}}};
+    double unit[FF_LOSS_FIELDS_MAX + 1];
     int n_comp = ff_names_comp(outputs, dim), at = 0;
     if (outputs->n > FF_LOSS_FIELDS_MAX)
         return ff_fail(FF_E_ARG, "loss: %d output fields, expected at most %d", outputs->n,
                        FF_LOSS_FIELDS_MAX);
+    FF_TRY(find_units(comm, outputs, dim, n, rows, truth, weight, unit));
+    double w_unit = unit[outputs->n];
     for (int f = 0; f < outputs->n; f++) {
         int comp = outputs->item[f].rank == 0 ? 1 : dim;
-        for (int64_t i = 0; i < n; i++) {
-            const double *y = rows + i * n_comp + at, *t = truth + i * n_comp + at;
-            double w = weight != NULL ? weight[i] : 1;
-            if (!known(t, comp)) continue;
-            ff_exact_add(&sum[f][WEIGHT], w);
-            ff_exact_add(&sum[f][ERROR], w * norm2(y, t, comp));
-            ff_exact_add(&sum[f][SQUARE], w * norm2(t, NULL, comp));
-        }
+        add_field(n, n_comp, at, comp, rows, truth, weight, unit[f], w_unit, &sum[f]);
         at += comp;
     }
-    FF_TRY(ff_exact_allreduce(comm, &sum[0][0], outputs->n * N_SUMS));
+    FF_TRY(ff_exact_allreduce(comm, sum[0].sum, outputs->n * N_SUMS));
     at = 0;
     for (int f = 0; f < outputs->n; f++) {
         int comp = outputs->item[f].rank == 0 ? 1 : dim;
-        double total = ff_exact_value(&sum[f][WEIGHT]), s2 = opts->scale[f] * opts->scale[f], per = s2;
+        double total = ff_exact_value(&sum[f].sum[WEIGHT]), s = unit[f] * opts->scale[f], per = s * s;
+        bool any = total > 0;
         if (opts->relative)
-            per = (total > 0 ? ff_exact_value(&sum[f][SQUARE]) / total : 0) + opts->floor * s2;
-        part[f] = total > 0 ? ff_exact_value(&sum[f][ERROR]) / total / per : 0;
+            per = (any ? ff_exact_value(&sum[f].sum[SQUARE]) / total : 0) + opts->floor * s * s;
+        part[f] = any ? ff_exact_value(&sum[f].sum[ERROR]) / total / per : 0;
+        if (opts->blank && !(any && per > 0)) part[f] = (double)NAN;
         for (int64_t i = 0; i < n && cotangent != NULL; i++) {
             const double *y = rows + i * n_comp + at, *t = truth + i * n_comp + at;
-            double w = weight != NULL ? weight[i] : 1,
-                   factor = total > 0 && known(t, comp) ? 2 * w / (total * per) : 0;
+            double w = w_unit * (weight != NULL ? weight[i] : 1),
+                   factor = any && known(t, comp) ? 2 * w / total * (unit[f] / per) * unit[f] : 0;
             for (int d = 0; d < comp; d++)
                 cotangent[i * n_comp + at + d] = factor != 0 ? factor * (y[d] - t[d]) : 0;
         }

@@ -228,7 +228,18 @@ done:
     return st;
 }
 
-static const char truth_prefix[] = "_truth.";
+static const char truth_prefix[] = "_truth.", number_name[] = "_number";
+
+/* The cells' numbers in the file, as a field: it stays with the faces that are drawn. */
+static ff_status number_cells(ff_mesh *m)
+{
+    double *v = NULL;
+    FF_TRY(FF_NEW(v, m->n_cells + 1));
+    for (int64_t i = 0; i < m->n_cells; i++) v[i] = (double)(m->cell_begin + i);
+    ff_status st = ff_field_set_add(&m->cell_data, number_name, 1, m->n_cells, &v);
+    ff_free(v);
+    return st;
+}
 
 static ff_status read_truth_cells(const reader *r, ff_mesh *m)
 {
@@ -262,6 +273,7 @@ static ff_status add_boundary(reader *r, int bc, const char *target)
                               b->fields.item[i].rank == 0 ? 1 : r->m->config->dim, m));
     }
     if (is_target) FF_GO(read_truth_cells(r, m));
+    if (is_target && r->opts->inside) FF_GO(ff_agree(r->comm, number_cells(m)));
     FF_GO(subsample(r, bc, &m));
     FF_GO(ff_agree(r->comm, ff_case_add_mesh(r->s->c, b->name, m, no_shift)));
     if (is_target) {
@@ -301,10 +313,10 @@ static void take_truth(const reader *r, int f, const double *rows)
         }
 }
 
-/* A point of triangle (edge) k, uniform by area, or its number's draw. */
-static void point_inside(const reader *r, const ff_mesh *m, int64_t k, double x[3])
+/* A point of triangle (edge) k, uniform by area, drawn by its number in the file. */
+static void point_inside(const reader *r, const ff_mesh *m, int64_t k, double number, double x[3])
 {
-    uint64_t id = (uint64_t)draw_key(r->opts, PLACE, 0, (m->cell_begin > 0 ? m->cell_begin : 0) + k);
+    uint64_t id = draw_key(r->opts, PLACE, 0, (int64_t)number);
     double u = (double)(id >> 32) * 0x1.0p-32, v = (double)(id & 0xffffffff) * 0x1.0p-32;
     const int64_t *c = m->cell_pts + m->dim * k;
     if (u + v > 1 && m->dim == 3) {
@@ -340,8 +352,9 @@ static ff_status target_cells(reader *r, const char *target)
         memcpy(r->s->weight, w != NULL ? w->value : c->source[s].area, (size_t)m->n_cells * sizeof(double));
     }
     if (r->opts->inside) {
+        const ff_field *number = ff_field_set_find(&m->cell_data, number_name);
         FF_GO(FF_NEW(x, 3 * m->n_cells + 1));
-        for (int64_t k = 0; k < m->n_cells; k++) point_inside(r, m, k, x + 3 * k);
+        for (int64_t k = 0; k < m->n_cells; k++) point_inside(r, m, k, number->value[k], x + 3 * k);
         FF_GO(ff_case_set_targets(c, x, m->n_cells, no_shift));
     }
 done:
@@ -429,11 +442,39 @@ done:
     return st;
 }
 
+/* Adds 1 to has[f] for each output field that is there; at least one must be. */
+static ff_status find_fields(const reader *r, int64_t *has)
+{
+    const ff_name_list *out = &r->m->config->outputs;
+    int n = 0;
+    for (int f = 0; f < out->n; f++) {
+        char object[NAME_MAX_LEN];
+        object_name(object, "/targets/fields", out->item[f].name);
+        if (!ff_h5_exists(r->f, object)) continue;
+        if (has != NULL) has[f]++;
+        n++;
+    }
+    if (n > 0 || out->n == 0) return FF_OK;
+    return ff_fail(FF_E_INPUT, "%s: /targets/fields holds none of the model's output fields, expected %s%s",
+                   r->path, out->item[0].name, out->n > 1 ? " or another" : "");
+}
+
+ff_status ff_sample_fields(const ff_model *m, const char *path, int64_t *has)
+{
+    reader r = {.comm = ff_comm_self(), .m = m, .path = path};
+    FF_TRY(ff_h5_open(r.comm, path, &r.f));
+    ff_status st = check_head(&r);
+    if (st == FF_OK) st = find_fields(&r, has);
+    ff_status closed = ff_h5_close(&r.f);
+    return st != FF_OK ? st : closed;
+}
+
 static ff_status read_all(reader *r)
 {
     ff_status st = FF_OK;
     char *target = NULL;
     FF_GO(check_head(r));
+    FF_GO(find_fields(r, NULL));
     FF_GO(read_numbers(r));
     if (ff_h5_attr_exists(r->f, "/targets", "boundary"))
         FF_GO(ff_h5_attr_read_text(r->f, "/targets", "boundary", &target));

@@ -22,9 +22,13 @@ typedef struct ff_sample_opts {
 
 /* Reads a sample file (docs/formats.md, "Training samples"), each rank its share. The model says which boundaries,
  * fields, lengths and global data are needed; output fields that the file lacks are unknown everywhere.
- * Errors: FF_E_INPUT no sample file, something missing or of wrong shape (file, name, what was expected).   Collective */
+ * Errors: FF_E_INPUT no sample file, no output field, something missing or of wrong shape (file, name, what was expected).
+ *                                                                                                    Collective */
 ff_status ff_sample_read(ff_comm *comm, const ff_model *m, const char *path, const ff_sample_opts *opts,
                          ff_sample **out);
+
+/* Adds 1 to has [outputs] for each of the model's output fields that the file holds. Errors: as above.        Local */
+ff_status ff_sample_fields(const ff_model *m, const char *path, int64_t *has);
 
 /* The exact flow past random ellipsoid `body` of `seed`, 20 x 4^splits faces, free stream of draw `draw`; the model must
  * have boundary body without fields, one length, global vector U_dir, outputs among C_p (scalar) and U_t (vector).

@@ -27,7 +27,8 @@ typedef struct trainer {
     train_keep *keep;       /* lanes of several threads: bodies, then finer ones */
     ff_train_state s;
     int n_comp;
-    int64_t n_params, *at; /* tensors' places in sums, [n_tensors]; after n_params: the fields' losses */
+    int64_t n_params,
+        *at; /* tensors' places in sums, [n_tensors]; after n_params: the fields' losses, then counts */
     ff_sums *sums;
     float **grad;   /* [n_tensors][n] */
     int64_t *order; /* [train.n] samples of an epoch in their order */
@@ -69,7 +70,7 @@ static ff_status alloc(trainer *t)
         FF_TRY(FF_NEW(t->grad[i], m->tensor[i].n));
     }
     FF_TRY(FF_NEW(t->order, t->o->train.n));
-    return ff_sums_create(t->n_params + m->config->outputs.n, &t->sums);
+    return ff_sums_create(t->n_params + 2 * m->config->outputs.n, &t->sums);
 }
 
 /* Several samples a step go by lanes, where the backend lends some: a rank's threads share its samples, a group of ranks has
@@ -87,9 +88,30 @@ static ff_status make_lanes(trainer *t)
     return t->group->size > 1 ? FF_OK : train_keep_create(2 * t->o->train.n, t->o->keep_bytes, &t->keep);
 }
 
+/* All files of a list are samples, on rank 0: a bad one is told before the first step, and what they lack. */
+static ff_status check_files(const trainer *t, const ff_train_data *d, const char *what)
+{
+    int64_t has[FF_LOSS_FIELDS_MAX] = {0};
+    for (int64_t k = 0; k < d->n && d->file != NULL; k++) FF_TRY(ff_sample_fields(t->m, d->file[k], has));
+    for (int f = 0; f < t->m->config->outputs.n && d->file != NULL && d->n > 0; f++)
+        if (has[f] < d->n)
+            ff_warn("%lld of %lld %s samples hold the field %s; elsewhere it is unknown", (long long)has[f],
+                    (long long)d->n, what, t->m->config->outputs.item[f].name);
+    return FF_OK;
+}
+
+static ff_status check_data(const trainer *t)
+{
+    ff_status st = FF_OK;
+    if (t->comm->rank == 0) st = check_files(t, &t->o->train, "training");
+    if (t->comm->rank == 0 && st == FF_OK) st = check_files(t, &t->o->valid, "validation");
+    return ff_agree(t->comm, st);
+}
+
 static ff_status start(trainer *t)
 {
     FF_TRY(check_opts(t->o, t->comm->size, t->m->config->outputs.n));
+    FF_TRY(check_data(t));
     int per = t->o->ranks_per_sample > 0 ? t->o->ranks_per_sample : t->comm->size;
     t->my_group = t->comm->rank / per;
     t->n_groups = t->comm->size / per;
@@ -365,8 +387,14 @@ static ff_status check_weights(const trainer *t, double rate)
 static ff_status check_skipped(trainer *t, int64_t before, double rate)
 {
     enum { MOST = 100 };
+    const char *units = "check the units of meshes and fields, reference_area and train.loss_scale";
     t->idle = t->s.optim->skipped > before ? t->idle + 1 : 0;
+    if (t->idle == 1)
+        ff_warn("step %lld is left out: its gradient is not finite, or beyond 1e8%s%s", (long long)t->s.step,
+                t->s.optim->step == 0 ? "; " : "", t->s.optim->step == 0 ? units : "");
     if (t->idle < MOST) return FF_OK;
+    if (t->s.optim->step == 0)
+        return ff_fail(FF_E_INPUT, "training: no gradient was finite in %d steps; %s", MOST, units);
     return ff_fail(FF_E_INPUT,
                    "training diverged: the gradient was not finite in %d steps, up to step %lld; lower "
                    "train.lr (%g now)",
@@ -419,7 +447,7 @@ static ff_status validate_sample(trainer *t, int64_t id)
     ff_sample *s = NULL;
     ff_eval *e = NULL;
     double *rows = NULL, part[FF_LOSS_FIELDS_MAX];
-    ff_loss_opts relative = {.relative = true};
+    ff_loss_opts relative = {.relative = true, .blank = true};
     int n_fields = t->m->config->outputs.n;
     for (int f = 0; f < n_fields; f++) relative.scale[f] = 1;
     FF_GO(get_sample(t, &t->o->valid, id, t->o->valid.splits, (uint64_t)1 << 40 ^ (uint64_t)id, true, &s));
@@ -428,8 +456,10 @@ static ff_status validate_sample(trainer *t, int64_t id)
     FF_GO(ff_loss_run(t->group, &t->m->config->outputs, t->m->config->dim, s->n, rows, s->truth, s->weight,
                       &relative, part, NULL));
     for (int f = 0; f < n_fields && t->group->rank == 0; f++) {
-        double error = sqrt(part[f]) / (double)t->o->valid.n;
+        double error = sqrt(part[f]), one = 1;
+        if (isnan(error)) continue; /* nothing known, or 0 everywhere: no relative error */
         ff_sums_add_f64(t->sums, t->n_params + f, 1, &error);
+        ff_sums_add_f64(t->sums, t->n_params + n_fields + f, 1, &one);
     }
 done:
     ff_eval_destroy(&e);
@@ -450,8 +480,10 @@ static ff_status validate(trainer *t)
     swap_weights(t);
     FF_TRY(ff_agree(t->comm, st));
     FF_TRY(ff_sums_allreduce(t->comm, t->sums));
-    for (int f = 0; f < t->m->config->outputs.n; f++) {
-        t->out->error[f] = ff_sums_value(t->sums, t->n_params + f);
+    int n_fields = t->m->config->outputs.n;
+    for (int f = 0; f < n_fields; f++) {
+        t->out->error[f] =
+            ff_sums_value(t->sums, t->n_params + f) / ff_sums_value(t->sums, t->n_params + n_fields + f);
         sum += t->out->error[f];
     }
     if (sum < t->s.best) t->s.best = sum;

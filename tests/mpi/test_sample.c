@@ -21,6 +21,12 @@ static const char *const json =
     "\"reference_area\": 1.0, \"global_data_ranks\": {\"U_dir\": 1}, \"n_communication_hyperlayers\": 1, "
     "\"n_latent_scalars\": 2, \"n_latent_vectors\": 1, \"hidden_layer_sizes\": [8]}";
 
+static const char *const other_json =
+    "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"Cp\": 0}, \"boundary_source_data_ranks\": {\"body\": "
+    "{}}, "
+    "\"reference_length_names\": [\"L\"], \"reference_area\": 1.0, \"n_communication_hyperlayers\": 0, "
+    "\"n_latent_scalars\": 1, \"n_latent_vectors\": 0, \"hidden_layer_sizes\": [4]}";
+
 enum { N_POINTS = 50 };
 
 static ff_status put(ff_h5 *f, const char *name, int comp, int64_t n, const double *v)
@@ -87,6 +93,11 @@ static void same_rows(ff_mt *t, const ff_sample *all, const ff_sample *mine)
     FF_EXPECT(t, memcmp(a->mu + begin, b->mu, (size_t)n * sizeof(double)) == 0, "measures");
     FF_EXPECT(t, memcmp(a->field + begin, b->field, (size_t)n * sizeof(double)) == 0, "source field");
     FF_EXPECT(t, mine->c->length[0] == 2.5 && mine->c->global[1] == 0.8, "length and global");
+    if (mine->c->target_source < 0)
+        FF_EXPECT(t,
+                  memcmp(all->c->target_x + 3 * before, mine->c->target_x,
+                         (size_t)(3 * mine->n) * sizeof(double)) == 0,
+                  "points of targets");
 }
 
 static void shares_are_those_of_one_rank(void **state)
@@ -140,6 +151,14 @@ static void what_is_missing_is_named(void **state)
     FF_EXPECT(t, ff_sample_ellipsoid(t->world, model, 1, 1, 2, 1, &s) == FF_E_ARG,
               "a model that does not fit");
     FF_EXPECT(t, s == NULL, "something is left");
+    ff_model_destroy(&model);
+    FF_EXPECT_OK(t, ff_model_random(other_json, 1, &model));
+    if (t->rank == 0) FF_EXPECT_OK(t, write_sample("o.h5", true));
+    FF_EXPECT_OK(t, ff_comm_barrier(t->world));
+    FF_EXPECT(t, ff_sample_read(t->world, model, "o.h5", &opts, &s) == FF_E_INPUT && s == NULL,
+              "a sample without any output field");
+    FF_EXPECT_OK(t, ff_comm_barrier(t->world));
+    if (t->rank == 0) (void)unlink("o.h5");
     ff_model_destroy(&model);
     ff_mt_verdict(t);
 }

@@ -117,6 +117,43 @@ static void loss_and_cotangent(void **state)
     assert_true(part[0] == 0 && part[1] == 0 && bar[3] == 0);
 }
 
+/* The same fields and areas in units that lie far from 1: equal losses, and cotangents in the fields' unit. */
+static void losses_know_no_units(void **state)
+{
+    (void)state;
+    enum { N = 9 };
+    ff_ranked_name item[1] = {{(char *)(uintptr_t) "p", 0}};
+    ff_name_list out = {1, item};
+    double y[N], t[N], w[N], bar[N], part, far_part, far_bar[N], zero[N] = {0};
+    for (int i = 0; i < N; i++) {
+        y[i] = ff_rng_uniform(SEED, 4, (uint64_t)i) - 0.5;
+        t[i] = ff_rng_uniform(SEED, 5, (uint64_t)i) - 0.5;
+        w[i] = ff_rng_uniform(SEED, 6, (uint64_t)i);
+    }
+    for (int relative = 0; relative <= 1; relative++)
+        for (int e = -60; e <= 60; e += 20) { /* 1e-18 .. 1e18: squares and areas beyond any fixed range */
+            double u = ldexp(1, e), far_y[N], far_t[N], far_w[N];
+            ff_loss_opts o = {.relative = relative, .floor = 0.05, .scale = {0.7}}, far = o;
+            far.scale[0] *= u;
+            for (int i = 0; i < N; i++) {
+                far_y[i] = u * y[i];
+                far_t[i] = u * t[i];
+                far_w[i] = w[i] / u;
+            }
+            assert_int_equal(ff_loss_run(ff_comm_self(), &out, 3, N, y, t, w, &o, &part, bar), FF_OK);
+            assert_int_equal(
+                ff_loss_run(ff_comm_self(), &out, 3, N, far_y, far_t, far_w, &far, &far_part, far_bar),
+                FF_OK);
+            assert_true(part > 0 && far_part == part); /* powers of two: no rounding */
+            for (int i = 0; i < N; i++) assert_true(far_bar[i] * u == bar[i]);
+        }
+    ff_loss_opts o = {.relative = true, .blank = true, .scale = {1}};
+    assert_int_equal(ff_loss_run(ff_comm_self(), &out, 3, N, y, zero, w, &o, &part, NULL), FF_OK);
+    assert_true(isnan(part)); /* no error relative to 0 */
+    assert_int_equal(ff_loss_run(ff_comm_self(), &out, 3, N, y, t, zero, &o, &part, NULL), FF_OK);
+    assert_true(isnan(part));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +161,7 @@ int main(void)
         cmocka_unit_test(shape_factors_add_up),
         cmocka_unit_test(meshes_are_closed_and_on_the_surface),
         cmocka_unit_test(loss_and_cotangent),
+        cmocka_unit_test(losses_know_no_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
