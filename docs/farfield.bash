@@ -25,7 +25,7 @@ _farfield() {
         esac
         ;;
     train)
-        flags="-c --deck --set --help --model --output --force --json --data --validation --ellipsoids --splits --fine-every --fine-batch --fine-bodies --keep --validation-bodies --architecture --steps --batch --lr --lr-end --warmup --schedule --patience --factor --muon --rest --beta2 --weight-decay --clip --ema --loss --loss-floor --faces --targets --inside --checkpoints --save-every --validate-every --log-every --log --ranks-per-sample --backend --precision --transport --gpu-trees --deadline --threads --memory --gpu-memory --seed --log-level --max-hours"
+        flags="-c --deck --set --help --model --output --force --json --data --validation --ellipsoids --splits --fine-every --fine-batch --fine-bodies --keep --validation-bodies --architecture --steps --batch --lr --lr-end --warmup --schedule --patience --factor --muon --rest --beta2 --weight-decay --clip --ema --loss --loss-floor --faces --targets --inside --checkpoints --save-every --validate-every --log-every --log --fields --fields-of --ranks-per-sample --backend --precision --transport --gpu-trees --deadline --threads --memory --gpu-memory --seed --log-level --max-hours"
         case $before in
         --schedule) words="constant cosine linear plateau" ;;
         --rest) words="adamw radam" ;;

@@ -208,21 +208,29 @@ done:
     return st;
 }
 
-/* The folder of checkpoints is made if its parent is there. */
-static ff_status get_folder(train *t)
+/* A folder is made if its parent is there. */
+static ff_status make_folder(const ff_app *app, const char *path)
+{
+    ff_status st = FF_OK;
+    struct stat s;
+    if (path == NULL) return FF_OK;
+    if (ff_comm_rank(app->comm) == 0 && mkdir(path, 0777) != 0 &&
+        (stat(path, &s) != 0 || !S_ISDIR(s.st_mode)))
+        st = ff_fail(FF_E_INPUT, "%s: this folder cannot be made; make it first", path);
+    return ff_agree(app->comm, st);
+}
+
+static ff_status get_folders(train *t)
 {
     const ff_config *c = t->app->config;
-    ff_status st = FF_OK;
     t->o.folder = ff_config_string(c, "train.checkpoints");
     t->o.log = ff_config_string(c, "train.log");
+    t->o.fields = ff_config_string(c, "train.fields");
+    t->o.fields_of = ff_config_int(c, "train.fields_of");
+    FF_TRY(make_folder(t->app, t->o.fields));
     if (t->o.folder == NULL) return FF_OK;
-    if (ff_comm_rank(t->app->comm) == 0) {
-        struct stat s;
-        if (mkdir(t->o.folder, 0777) != 0 && (stat(t->o.folder, &s) != 0 || !S_ISDIR(s.st_mode)))
-            st = ff_fail(FF_E_INPUT, "%s: this folder cannot be made; make it first", t->o.folder);
-    }
     (void)snprintf(t->stop_file, sizeof t->stop_file, "%s/STOP", t->o.folder);
-    return ff_agree(t->app->comm, st);
+    return make_folder(t->app, t->o.folder);
 }
 
 /* ---- result ---- */
@@ -277,7 +285,7 @@ static ff_status run(train *t)
     step_options(t);
     FF_TRY(loss_options(t));
     FF_TRY(choose_data(t));
-    FF_TRY(get_folder(t));
+    FF_TRY(get_folders(t));
     ff_config_print(c, &t->deck);
     FF_TRY(ff_agree(t->app->comm, ff_text_status(&t->deck)));
     t->o.deck = ff_text_get(&t->deck);

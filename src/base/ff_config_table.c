@@ -679,6 +679,18 @@ const ff_option ff_options[] = {
      .type = FF_OPT_PATH,
      .verbs = TRAIN,
      .help = "File of JSON lines: one a step, one a validation."},
+    {.key = "train.fields",
+     .type = FF_OPT_PATH,
+     .verbs = TRAIN,
+     .help =
+         "Folder of validation fields: each validation writes what the model gives, what is known and the "
+         "difference at the first samples, as VTKHDF."},
+    {.key = "train.fields_of",
+     .type = FF_OPT_INT,
+     .value = "4",
+     .range = ">= 1",
+     .verbs = TRAIN,
+     .help = "fields: so many of the validation samples, the first ones."},
     {.key = "train.ranks_per_sample",
      .type = FF_OPT_INT,
      .value = "0",

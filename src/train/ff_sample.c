@@ -23,6 +23,7 @@ void ff_sample_destroy(ff_sample **sp)
     ff_free(s->name);
     ff_free(s->truth);
     ff_free(s->weight);
+    ff_mesh_destroy(&s->mesh);
     FF_FREE(*sp);
 }
 
@@ -274,9 +275,11 @@ static ff_status add_boundary(reader *r, int bc, const char *target)
     }
     if (is_target) FF_GO(read_truth_cells(r, m));
     if (is_target && r->opts->inside) FF_GO(ff_agree(r->comm, number_cells(m)));
+    bool drawn = r->opts->faces > 0 && r->opts->faces < m->n_cells_global;
     FF_GO(subsample(r, bc, &m));
     FF_GO(ff_agree(r->comm, ff_case_add_mesh(r->s->c, b->name, m, no_shift)));
     if (is_target) {
+        r->s->drawn = drawn;
         r->target_mesh = m;
         m = NULL;
     }
@@ -512,6 +515,10 @@ ff_status ff_sample_read(ff_comm *comm, const ff_model *m, const char *path, con
         st = read_all(&r);
         ff_status closed = ff_h5_close(&r.f);
         if (st == FF_OK) st = closed;
+    }
+    if (opts->keep_mesh && st == FF_OK) {
+        r.s->mesh = r.target_mesh;
+        r.target_mesh = NULL;
     }
     ff_mesh_destroy(&r.target_mesh);
     if (st != FF_OK) ff_sample_destroy(out);

@@ -10,6 +10,9 @@ typedef struct ff_sample {
     int64_t n;      /* home targets */
     double *truth;  /* [n][n_comp] fields sorted as the model's outputs; NaN: unknown */
     double *weight; /* [n] measure in the loss: areas of faces, or the file's weights, or 1 */
+    ff_mesh *
+        mesh; /* with keep_mesh: this rank's faces of the boundary the targets belong to; NULL: free points */
+    bool drawn; /* not all of its faces: its points have no numbers that hold over ranks */
 } ff_sample;
 
 typedef struct ff_sample_opts {
@@ -17,6 +20,7 @@ typedef struct ff_sample_opts {
         faces; /* faces drawn at random from each boundary that has more; 0: all. One area factor keeps its area */
     int64_t targets; /* free target points drawn at random; 0: all */
     bool inside; /* targets at a random point of each face instead of its centroid (targets on a boundary) */
+    bool keep_mesh;      /* for the fields of a validation */
     uint64_t seed, draw; /* draws are a function of (seed, draw, face or point number) alone */
 } ff_sample_opts;
 
@@ -34,7 +38,7 @@ ff_status ff_sample_fields(const ff_model *m, const char *path, int64_t *has);
  * have boundary body without fields, one length, global vector U_dir, outputs among C_p (scalar) and U_t (vector).
  * Errors: FF_E_ARG the model has something else.                                                         Collective */
 ff_status ff_sample_ellipsoid(ff_comm *comm, const ff_model *m, uint64_t seed, uint64_t body, int splits,
-                              uint64_t draw, ff_sample **out);
+                              uint64_t draw, bool keep_mesh, ff_sample **out);
 /* The same body in the free stream of another draw.                                                          Local */
 void ff_sample_ellipsoid_turn(ff_sample *s, uint64_t seed, uint64_t body, uint64_t draw);
 void ff_sample_destroy(ff_sample **s);

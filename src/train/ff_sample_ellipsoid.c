@@ -52,7 +52,7 @@ static ff_status fill(ff_sample *s, const ff_mesh *m)
 }
 
 ff_status ff_sample_ellipsoid(ff_comm *comm, const ff_model *m, uint64_t seed, uint64_t body, int splits,
-                              uint64_t draw, ff_sample **out)
+                              uint64_t draw, bool keep_mesh, ff_sample **out)
 {
     ff_status st = FF_OK;
     ff_mesh *mesh = NULL;
@@ -67,6 +67,11 @@ ff_status ff_sample_ellipsoid(ff_comm *comm, const ff_model *m, uint64_t seed, u
         ff_mesh_keep_share(mesh, comm->rank, comm->size);
         st = fill(*out, mesh);
         if (st == FF_OK) set_flow(*out, &e, seed, draw);
+    }
+    if (keep_mesh && st == FF_OK) {
+        (*out)->mesh = mesh;
+        (*out)->drawn = true; /* every rank has all points */
+        mesh = NULL;
     }
     ff_mesh_destroy(&mesh);
     st = ff_agree(comm, st);

@@ -6,11 +6,13 @@
 #include "ff_rng.h"
 #include "ff_sums.h"
 #include "ff_timer.h"
+#include "ff_train_fields.h"
 #include "ff_train_keep.h"
 #include "ff_train_log.h"
 
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,9 +182,10 @@ static ff_status get_sample(trainer *t, const ff_train_data *d, int64_t id, int 
 {
     uint64_t seed = (uint64_t)t->s.seed;
     if (d->file == NULL)
-        return ff_sample_ellipsoid(t->group, t->m, seed, (uint64_t)(d->first + id), splits, draw, out);
+        return ff_sample_ellipsoid(t->group, t->m, seed, (uint64_t)(d->first + id), splits, draw,
+                                   whole && t->o->fields != NULL, out);
     ff_sample_opts o = t->o->sample;
-    if (whole) o = (ff_sample_opts){.faces = o.faces};
+    if (whole) o = (ff_sample_opts){.faces = o.faces, .keep_mesh = t->o->fields != NULL};
     o.seed = seed;
     o.draw = draw;
     return ff_sample_read(t->group, t->m, d->file[id], &o, out);
@@ -440,6 +443,12 @@ static void swap_weights(trainer *t)
     }
 }
 
+/* Draw number of validation sample id: the same each time. */
+static uint64_t valid_draw(int64_t id)
+{
+    return (uint64_t)1 << 40 ^ (uint64_t)id;
+}
+
 /* Relative L2 errors of the fields of one sample into the sums. */
 static ff_status validate_sample(trainer *t, int64_t id)
 {
@@ -450,7 +459,7 @@ static ff_status validate_sample(trainer *t, int64_t id)
     ff_loss_opts relative = {.relative = true, .blank = true};
     int n_fields = t->m->config->outputs.n;
     for (int f = 0; f < n_fields; f++) relative.scale[f] = 1;
-    FF_GO(get_sample(t, &t->o->valid, id, t->o->valid.splits, (uint64_t)1 << 40 ^ (uint64_t)id, true, &s));
+    FF_GO(get_sample(t, &t->o->valid, id, t->o->valid.splits, valid_draw(id), true, &s));
     FF_GO(create_eval(t, s, false, &e));
     FF_GO(evaluate(t, s, e, &rows));
     FF_GO(ff_loss_run(t->group, &t->m->config->outputs, t->m->config->dim, s->n, rows, s->truth, s->weight,
@@ -468,6 +477,43 @@ done:
     return st;
 }
 
+/* FOLDER/NUMBER_NAME.vtkhdf of a validation sample. */
+static void fields_path(const trainer *t, int64_t id, char *path, size_t len)
+{
+    const char *file = t->o->valid.file != NULL ? t->o->valid.file[id] : "ellipsoid",
+               *slash = strrchr(file, '/');
+    if (slash != NULL) file = slash + 1;
+    const char *dot = strrchr(file, '.');
+    (void)snprintf(path, len, "%s/%03lld_%.*s.vtkhdf", t->o->fields, (long long)id,
+                   (int)(dot != NULL ? (size_t)(dot - file) : strlen(file)), file);
+}
+
+/* All ranks at one sample, whatever the groups: files are written by all. */
+static ff_status write_fields(const trainer *t, int64_t id)
+{
+    ff_status st = FF_OK;
+    trainer mine = *t;
+    ff_sample *s = NULL;
+    ff_eval *e = NULL;
+    double *rows = NULL;
+    char path[4096];
+    mine.group = t->comm;
+    fields_path(t, id, path, sizeof path);
+    FF_GO(get_sample(&mine, &t->o->valid, id, t->o->valid.splits, valid_draw(id), true, &s));
+    FF_GO(create_eval(&mine, s, false, &e));
+    FF_GO(evaluate(&mine, s, e, &rows));
+    st = train_fields_write(t->comm, s, rows, path);
+    if (st != FF_E_IO) goto done;
+    ff_warn("%s; training goes on", ff_error_text());
+    ff_error_clear();
+    st = FF_OK;
+done:
+    ff_eval_destroy(&e);
+    ff_sample_destroy(&s);
+    ff_free(rows);
+    return st;
+}
+
 static ff_status validate(trainer *t)
 {
     ff_status st = FF_OK;
@@ -477,8 +523,11 @@ static ff_status validate(trainer *t)
     swap_weights(t);
     for (int64_t k = 0; k < t->o->valid.n && st == FF_OK; k++)
         if (k % t->n_groups == t->my_group) st = validate_sample(t, k);
+    st = ff_agree(t->comm, st);
+    for (int64_t k = 0; k < t->o->valid.n && k < t->o->fields_of && t->o->fields != NULL && st == FF_OK; k++)
+        st = write_fields(t, k);
     swap_weights(t);
-    FF_TRY(ff_agree(t->comm, st));
+    FF_TRY(st);
     FF_TRY(ff_sums_allreduce(t->comm, t->sums));
     int n_fields = t->m->config->outputs.n;
     for (int f = 0; f < n_fields; f++) {

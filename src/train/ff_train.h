@@ -38,6 +38,8 @@ typedef struct ff_train_opts {
     ff_loss_opts loss;
     ff_sample_opts sample;   /* draw is set by the training */
     const char *folder;      /* of checkpoints; NULL: none are written */
+    const char *fields;      /* folder of validation fields, one file a sample; NULL: none */
+    int64_t fields_of;       /* of so many samples, the first ones */
     const char *log;         /* file of JSON lines, one a step and one a validation; NULL: none */
     const char *deck;        /* text stored in checkpoints */
     bool (*stop)(void *ctx); /* asked after each step on every rank: one rank's true stops all; NULL: never */

@@ -28,7 +28,8 @@ static inline bool ff_gpu_enough(ff_mt *t, bool nccl, int *device)
     int local = 0, n_local = 1;
     const char *why = NULL;
     int64_t have = ff_cuda_device_count(), good = 0;
-    if (ff_mpi_local_rank(t->world, &local, &n_local) == FF_OK) good = have >= (n_local < t->size ? n_local : 1);
+    if (ff_mpi_local_rank(t->world, &local, &n_local) == FF_OK)
+        good = have >= (n_local < t->size ? n_local : 1);
     if (nccl) good = good != 0 && t->size > 1 && ff_nccl_version(&why) != NULL;
     if (good == 0)
         printf("skipped: this test needs %s; found %d rank(s), on this one's host %lld GPU(s)%s%s\n",

@@ -148,7 +148,7 @@ static void what_is_missing_is_named(void **state)
     ff_sample *s = NULL;
     FF_EXPECT_OK(t, ff_model_random(json, 1, &model));
     FF_EXPECT(t, ff_sample_read(t->world, model, "none.h5", &opts, &s) == FF_E_INPUT, "a missing file");
-    FF_EXPECT(t, ff_sample_ellipsoid(t->world, model, 1, 1, 2, 1, &s) == FF_E_ARG,
+    FF_EXPECT(t, ff_sample_ellipsoid(t->world, model, 1, 1, 2, 1, false, &s) == FF_E_ARG,
               "a model that does not fit");
     FF_EXPECT(t, s == NULL, "something is left");
     ff_model_destroy(&model);

@@ -48,13 +48,22 @@ class Train(ref.Case):
             np.testing.assert_array_equal(x[k], y[k], k)
 
     def test_ranks_and_groups_do_not_matter(self):
-        self.ok(*self.options("one", 4))
+        self.ok(*self.options("one", 4, "--fields", self.path("fields_one"), "--fields-of", "2"))
         self.ok(*self.options("threads", 4), threads=2)
         self.same("one", "threads")
         for name, ranks, more in (("two", 2, ()), ("groups", 2, ("--ranks-per-sample", "1")), ("three", 3, ()),
-                                  ("mixed", 4, ("--ranks-per-sample", "2"))):
+                                  ("mixed", 4, ("--ranks-per-sample", "2", "--fields", self.path("fields_mixed"),
+                                                "--fields-of", "2"))):
             self.ok(*self.options(name, 4, *more), ranks=ranks)
             self.same("one", name)
+        files = sorted(os.listdir(self.path("fields_one")))
+        self.assertEqual(files, ["000_ellipsoid.vtkhdf", "001_ellipsoid.vtkhdf"])
+        for file in files:  # of the averaged weights: the errors are those of the validation, up to their weights
+            fields = ref.cell_data(self.path("fields_one", file))
+            ref.same_bits(self, fields, ref.cell_data(self.path("fields_mixed", file)), file)
+            np.testing.assert_allclose(fields["C_p"] - fields["C_p_true"], fields["C_p_error"], atol=1e-6)
+            self.assertEqual(fields["U_t_true"].shape, (80, 3))
+            self.assertGreater(np.abs(fields["C_p_true"]).max(), 0.5)
         r = ref.run(*self.options("bad", 4, "--ranks-per-sample", "2"), ranks=3)
         self.assertEqual(r.code, 2, r.err)
         self.assertIn("3 ranks in groups of 2", r.err)
