@@ -22,7 +22,7 @@ static int64_t step_of(const char *name)
     char *end;
     if (strncmp(name, "step_", 5) != 0 || name[5] < '0' || name[5] > '9') return -1;
     long long n = strtoll(name + 5, &end, 10);
-    return strcmp(end, ".h5") == 0 ? (int64_t)n : -1;
+    return strcmp(end, ".h5") == 0 && n < 1000000000000000 ? (int64_t)n : -1;
 }
 
 static void path_of(char *out, const char *folder, int64_t step)
@@ -187,10 +187,21 @@ ff_status ff_checkpoint_write(ff_comm *comm, const char *folder, const ff_model 
 
 /* ---- reading, on rank 0 ---- */
 
+/* A dataset of exactly rows x row_len values, into room for as many. */
+static ff_status get_values(const ff_h5 *f, const char *path, int64_t rows, int64_t row_len, float *out)
+{
+    ff_h5_shape shape;
+    FF_TRY(ff_h5_shape_of(f, path, &shape));
+    if (shape.dim[0] != rows || shape.row_len != row_len)
+        return ff_fail(FF_E_INPUT, "%s: %s has shape [%lld][%lld], expected [%lld][%lld]", ff_h5_path(f),
+                       path, (long long)shape.dim[0], (long long)shape.row_len, (long long)rows,
+                       (long long)row_len);
+    return ff_h5_read(f, path, FF_H5_F32, 0, rows, out);
+}
+
 static ff_status get_arrays(const ff_h5 *f, const ff_model *m, ff_optim *o)
 {
     char path[NAME_LEN];
-    ff_h5_shape shape;
     for (int k = 0; k < 3; k++) {
         float **set = set_of(o, k);
         for (int t = 0; t < m->n_tensors && set != NULL; t++) {
@@ -199,11 +210,7 @@ static ff_status get_arrays(const ff_h5 *f, const ff_model *m, ff_optim *o)
             if (!ff_h5_exists(f, path))
                 return ff_fail(FF_E_INPUT, "%s: no %s; the checkpoint was made with another optimiser",
                                ff_h5_path(f), path);
-            FF_TRY(ff_h5_shape_of(f, path, &shape));
-            if (shape.dim[0] != m->tensor[t].n)
-                return ff_fail(FF_E_INPUT, "%s: %s has %lld values, expected %lld", ff_h5_path(f), path,
-                               (long long)shape.dim[0], (long long)m->tensor[t].n);
-            FF_TRY(ff_h5_read(f, path, FF_H5_F32, 0, m->tensor[t].n, set[t]));
+            FF_TRY(get_values(f, path, m->tensor[t].n, 1, set[t]));
         }
     }
     return FF_OK;
@@ -224,11 +231,15 @@ static ff_status get_all(const ff_h5 *f, ff_model *m, ff_train_state *s)
     char hex[FF_DIGEST_HEX], path[NAME_LEN];
     int64_t i[N_INTEGERS];
     double r[N_REALS];
-    FF_TRY(compare_text(f, "/", "config_json", m->config->json, "a checkpoint of another model"));
+    FF_TRY(compare_text(f, "/", "config_json", m->config->json,
+                        "a checkpoint of another model; give a folder of its own"));
+    if (s->optim->ema == NULL && ff_h5_exists(f, group_name[2]))
+        return ff_fail(FF_E_INPUT, "%s: holds averaged weights; go on with train.ema", ff_h5_path(f));
     for (int t = 0; t < m->n_tensors; t++) {
         ff_tensor *x = &m->tensor[t];
         ff_model_dataset_name(path, sizeof path, "/weights", x->name);
-        FF_TRY(ff_h5_read(f, path, FF_H5_F32, 0, x->n_dim > 0 ? x->shape[0] : 1, x->value));
+        int64_t rows = x->n_dim > 0 ? x->shape[0] : 1;
+        FF_TRY(get_values(f, path, rows, rows > 0 ? x->n / rows : 0, x->value));
     }
     FF_TRY(ff_h5_attr_read(f, "/training", "integers", FF_H5_I64, N_INTEGERS, i));
     FF_TRY(ff_h5_attr_read(f, "/training", "reals", FF_H5_F64, N_REALS, r));

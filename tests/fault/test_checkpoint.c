@@ -242,6 +242,41 @@ static void another_model_is_refused(void **state)
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
+/* The right constructor arguments around tensors of another shape: no value is read beyond its room. */
+static void other_shapes_are_refused(void **state)
+{
+    (void)state;
+    run a, b;
+    bool found;
+    char other[1024], *own;
+    (void)snprintf(other, sizeof other, "%s", json);
+    *strstr(other, "5]}") = '9'; /* more columns in the last layers, as many rows in others */
+    run_make(&a, json, 1);
+    run_make(&b, other, 1);
+    own = b.m->config->json;
+    b.m->config->json = a.m->config->json;
+    advance(&b);
+    assert_int_equal(put(&b), FF_OK);
+    b.m->config->json = own;
+    ff_error_clear();
+    assert_int_equal(get(&a, &found), FF_E_INPUT);
+    assert_non_null(strstr(ff_error_text(), "has shape ["));
+    clear();
+    ff_optim_destroy(&a.s.optim); /* averages are in the file: a training without them is told so */
+    advance(&b);
+    assert_int_equal(put(&b), FF_OK);
+    ff_optim_opts plain = {.muon = true, .rest = FF_REST_RADAM};
+    assert_int_equal(ff_optim_create(b.m, &plain, &a.s.optim), FF_OK);
+    run c = {b.m, a.s};
+    ff_error_clear();
+    assert_int_equal(get(&c, &found), FF_E_INPUT);
+    assert_non_null(strstr(ff_error_text(), "averaged weights"));
+    clear();
+    run_free(&a);
+    run_free(&b);
+    assert_int_equal(ff_mem_blocks(), 0);
+}
+
 static int enter(void **state)
 {
     (void)state;
@@ -261,6 +296,7 @@ int main(void)
         cmocka_unit_test(every_failing_write_leaves_the_one_before),
         cmocka_unit_test(damaged_files_are_passed_over),
         cmocka_unit_test(another_model_is_refused),
+        cmocka_unit_test(other_shapes_are_refused),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }
