@@ -175,6 +175,7 @@ static __device__ void count_window(const uint32_t *window, int m, tally *n)
         int i = base + (int)threadIdx.x % 32, tag = i < m ? (int)(window[i] >> TAG_SHIFT) : OPEN;
         for (int k = FAR; k <= NEXT; k++) n->of[k] += __popc(__ballot_sync(0xffffffffu, tag == k));
     }
+    __syncwarp(); /* the window is filled anew */
 }
 
 /* Appends the window's entries to the three lists; to [tag] is NULL where a list has no room. */

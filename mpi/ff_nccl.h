@@ -20,7 +20,7 @@ void ff_nccl_destroy(ff_nccl **n); /* NULL inside is fine */
 
 /* The row for evaluations (ff_pair_backend.device_comm), valid as long as n. A failure gives the NCCL communicator up,
  * and from then on agreements of comm last FF_NCCL_GRACE_S at most: ranks that cannot come must not hold the others. */
-enum { FF_NCCL_GRACE_S = 4 }; /* with the deadline of 25 s: below 30 s */
+enum { FF_NCCL_GRACE_S = 3 }; /* with the deadline of 25 s and the end of all processes: below 30 s */
 const ff_device_comm *ff_nccl_row(const ff_nccl *n);
 
 void ff_nccl_set_deadline(ff_nccl *n, double deadline_s);

@@ -3,7 +3,6 @@
 #define FF_GPU_PLAN_CASE_H
 
 #include "ff_cuda_tree.h"
-#include "ff_gpu_test.h"
 #include "ff_mem.h"
 #include "ff_test_points.h"
 
@@ -14,6 +13,8 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+
+#include "ff_gpu_test.h"
 
 typedef struct plan_cloud {
     ff_tree *h;

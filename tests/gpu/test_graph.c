@@ -15,6 +15,7 @@
 
 static ff_cuda_pool *pool;
 static int64_t edges;
+static bool small;
 
 static void check_ok(ff_status st)
 {
@@ -67,14 +68,16 @@ static void check_graph(const double *x, int64_t n, double cutoff, const ff_cell
 
 static void edges_are_those_of_the_cpu(void **state)
 {
-    static const int64_t size[] = {0, 1, 2, 9, 130, 3000};
+    const int64_t size[] = {0, 1, 2, 9, 130, small ? 600 : 3000};
+    int no = 0;
     static const double cutoff[] = {0.05, 0.2, 0.25, 30};
     (void)state;
     print_message("seed %d\n", HEAD_SEED);
     for (int set = 0; set < HEAD_SETS; set++)
         for (int i = 0; i < 6; i++)
-            for (int c = 0; c < (size[i] > 1000 ? 3 : 4); c++)
+            for (int c = 0; c < (size[i] > 500 ? 3 : 4); c++)
                 for (int64_t skip = 0; skip < 4; skip++) {
+                    if (small && no++ % 11 != 0) continue;
                     double *x = head_points((head_set)set, size[i]);
                     check_graph(x, size[i], cutoff[c], NULL, skip);
                     free(x);
@@ -85,11 +88,13 @@ static void edges_are_those_of_the_cpu(void **state)
 /* Points in the cell, and the same points moved to other cells; cells in which a point sees several of its images. */
 static void periodic_edges_are_those_of_the_cpu(void **state)
 {
+    int no = 0;
     (void)state;
     for (int c = 1; c < HEAD_CELLS; c++)
         for (int set = 0; set < HEAD_SETS; set++)
             for (int moved = 0; moved < 2; moved++) {
-                const int64_t n = 300;
+                const int64_t n = small ? 100 : 300;
+                if (small && no++ % 7 != 0) continue;
                 double *x = head_points((head_set)set, n);
                 for (int64_t i = 0; moved && i < n; i++)
                     for (int d = 0; d < 3; d++)
@@ -107,12 +112,13 @@ static void far_and_coincident_points(void **state)
 {
     (void)state;
     const double one[] = {1, 2, 3, 1, 2, 3, 1, 2, 3};
-    double *x = head_points(HEAD_UNIFORM, 500);
+    const int64_t n = small ? 100 : 500;
+    double *x = head_points(HEAD_UNIFORM, n);
     check_graph(one, 3, 0.1, NULL, 0);
-    for (int i = 0; i < 1500; i++) x[i] += 1e9;
-    check_graph(x, 500, 0.3, NULL, 0);
+    for (int64_t i = 0; i < 3 * n; i++) x[i] += 1e9;
+    check_graph(x, n, 0.3, NULL, 0);
     x[0] = -1e9;
-    check_graph(x, 500, 0.3, NULL, 0);
+    check_graph(x, n, 0.3, NULL, 0);
     free(x);
 }
 
@@ -142,9 +148,10 @@ static void memory_balances(void **state)
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     ff_gpu_or_skip(1);
+    small = ff_gpu_small(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edges_are_those_of_the_cpu),
         cmocka_unit_test(periodic_edges_are_those_of_the_cpu),
@@ -153,5 +160,5 @@ int main(void)
         cmocka_unit_test(memory_balances),
     };
     if (ff_cuda_pool_create(NULL, &pool) != FF_OK) return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return FF_GPU_RUN_TESTS(argc, argv, tests);
 }

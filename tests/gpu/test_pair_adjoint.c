@@ -103,13 +103,16 @@ int main(int argc, char **argv)
 {
     int bad = 0;
     ff_gpu_or_skip(1);
+    if (ff_gpu_asks_cases(argc, argv)) return ff_gpu_print_cases(N_ROW, 3), 0;
+    int only = ff_gpu_pick(argc, argv, 2), only_prec = ff_gpu_pick(argc, argv, 3);
     bool small = ff_gpu_small(argc, argv);
     printf("seed %d\n", (int)SEED);
     for (int row = 0; row < N_ROW; row++) {
         bool wide = table[row].hidden[0] >= 256;
-        if (small && row % 3 != 0) continue;
+        if (only < 0 ? small && row % 3 != 0 : only != row) continue;
         for (int prec = FF_ADJ_F32; prec <= FF_ADJ_BF16; prec++)
-            bad += run_case(row, prec, small ? 2 : wide ? 6 : 12, small ? 6 : wide ? 40 : 120);
+            if (only_prec < 0 || only_prec == prec)
+                bad += run_case(row, prec, small ? 2 : wide ? 6 : 12, small ? 6 : wide ? 40 : 120);
     }
     /* A unit of more than one block of pairs: FF_ADJ_BLOCK groups and more. */
     if (!small) bad += run_case(1, FF_ADJ_F32, 2, 700);

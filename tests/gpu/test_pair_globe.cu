@@ -141,6 +141,7 @@ int main(int argc, char **argv)
 {
     int bad = 0, only = ff_gpu_pick(argc, argv, 2);
     ff_gpu_or_skip(1);
+    if (ff_gpu_asks_cases(argc, argv)) return ff_gpu_print_cases(sizeof shapes / sizeof *shapes, 3), 0;
     small = ff_gpu_small(argc, argv);
     only_mode = ff_gpu_pick(argc, argv, 3);
     if (small) n_targets = 3;

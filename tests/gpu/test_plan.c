@@ -37,11 +37,21 @@ static const plan_row rows[] = {
     {POINTS_EQUAL, 2000, 1500, 3, 1, 1, 1.0}, /* 3e6 near pairs under few nodes */
 #endif
 };
-enum { N_ROWS = sizeof rows / sizeof *rows };
+enum { N_ROWS = sizeof rows / sizeof *rows, SMALL = 2000 };
+static bool small;
 
 typedef struct clouds {
     plan_cloud a, b;
 } clouds;
+
+/* Row k; with --small of at most SMALL points: more than a window, and several blocks of a sort or a scan. */
+static plan_row row_of(int k)
+{
+    plan_row r = rows[k];
+    if (small && r.n_a > SMALL) r.n_a = SMALL;
+    if (small && r.n_b > SMALL) r.n_b = SMALL;
+    return r;
+}
 
 static void clouds_make(ff_cuda_pool *pool, const plan_row *r, clouds *c)
 {
@@ -75,8 +85,8 @@ static void lists_are_those_of_the_cpu(void **state)
     ff_cuda_pool *pool = NULL;
     (void)state;
     check_ok(ff_cuda_pool_create(NULL, &pool));
-    for (int k = 0; k < 2 * N_ROWS; k++) {
-        const plan_row *r = &rows[k / 2];
+    for (int k = 0; k < 2 * N_ROWS; k += small ? 7 : 1) {
+        const plan_row row = row_of(k / 2), *r = &row;
         bool expand = k % 2 == 1;
         clouds c;
         clouds_make(pool, r, &c);
@@ -108,8 +118,8 @@ static void ranges_are_those_of_the_cpu(void **state)
     ff_cuda_pool *pool = NULL;
     (void)state;
     check_ok(ff_cuda_pool_create(NULL, &pool));
-    for (int k = 0; k < 8 * 3; k++) {
-        const plan_row *r = &rows[pick[k / 3]];
+    for (int k = 0; k < 8 * 3; k += small ? 5 : 1) {
+        const plan_row row = row_of(pick[k / 3]), *r = &row;
         clouds c;
         clouds_make(pool, r, &c);
         int64_t begin = ff_topo_border(r->n_a, r->leaf_a, r->n_a * (k % 3) / 3);
@@ -136,8 +146,8 @@ static void chunks_are_ranges(void **state)
     ff_cuda_pool *pool = NULL;
     (void)state;
     check_ok(ff_cuda_pool_create(NULL, &pool));
-    for (int k = 0; k < 8; k++) {
-        const plan_row *r = &rows[pick[k / 2]];
+    for (int k = 0; k < 8; k += small ? 3 : 1) {
+        const plan_row row = row_of(pick[k / 2]), *r = &row;
         clouds c;
         clouds_make(pool, r, &c);
         ff_cuda_target d = device_target(&c.a, 0, r->n_a);
@@ -181,8 +191,8 @@ static void counts_and_digests_are_those_of_the_cpu(void **state)
     ff_cuda_pool *pool = NULL;
     (void)state;
     check_ok(ff_cuda_pool_create(NULL, &pool));
-    for (int k = 0; k < 2 * N_ROWS; k++) {
-        const plan_row *r = &rows[k / 2];
+    for (int k = small ? 3 : 0; k < 2 * N_ROWS; k += small ? 7 : 1) {
+        const plan_row row = row_of(k / 2), *r = &row;
         clouds c;
         clouds_make(pool, r, &c);
         check_count(pool, &c, r, k % 2 == 1, 0, r->n_a, 0);
@@ -304,7 +314,7 @@ static void refused_memory_leaves_nothing(void **state)
     ff_cuda_lists *lists = NULL;
     int64_t live = ff_cuda_pool_blocks(pool), used = ff_cuda_pool_used(pool);
     size_t host = ff_mem_blocks();
-    for (int64_t more = 4096; lists == NULL; more += more / 16, refused++) {
+    for (int64_t more = 4096; lists == NULL; more += more / (small ? 2 : 16), refused++) {
         ff_cuda_pool_set_budget(pool, used + more);
         ff_status st = ff_cuda_lists_build(pool, &args, 1, &lists);
         assert_true(st == FF_OK || st == FF_E_MEM);
@@ -314,7 +324,7 @@ static void refused_memory_leaves_nothing(void **state)
     ff_cuda_lists_destroy(pool, &lists);
     ff_cuda_pool_set_budget(pool, 0);
     bool hit = true;
-    for (int64_t n = 1; hit; n++, refused++) {
+    for (int64_t n = 1; hit; n += small ? 4 : 1, refused++) {
         ff_mem_fail_at(n);
         ff_status st = ff_cuda_lists_build(pool, &args, 1, &lists);
         hit = ff_mem_fault_hit();
@@ -331,7 +341,7 @@ static void refused_memory_leaves_nothing(void **state)
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lists_are_those_of_the_cpu),
                                        cmocka_unit_test(ranges_are_those_of_the_cpu),
@@ -341,5 +351,6 @@ int main(void)
                                        cmocka_unit_test(nodes_whose_children_are_not_held),
                                        cmocka_unit_test(refused_memory_leaves_nothing)};
     ff_gpu_or_skip(1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    small = ff_gpu_small(argc, argv);
+    return FF_GPU_RUN_TESTS(argc, argv, tests);
 }

@@ -113,6 +113,7 @@ int main(int argc, char **argv)
 {
     int bad = 0, only = ff_gpu_pick(argc, argv, 2), n = ff_gpu_small(argc, argv) ? 3 : N_CASES;
     ff_gpu_or_skip(1);
+    if (ff_gpu_asks_cases(argc, argv)) return ff_gpu_print_cases(3, 1), 0;
     for (int i = 0; i < N_CASES; i++)
         if (only < 0 ? i < n : only == i)
             bad += run_case(1000 + (uint64_t)i, ff_gpu_pick(argc, argv, 3), only >= 0);

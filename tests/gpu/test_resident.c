@@ -1,7 +1,5 @@
 /* Whole evaluations on the device: the fields of the CPU in double, equal bits whatever the budget, the run or the
  * refresh, nothing left behind after failures. */
-#include "ff_gpu_test.h"
-
 #include "ff_eval.h"
 #include "ff_random_case.h"
 
@@ -12,6 +10,8 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+
+#include "ff_gpu_test.h"
 
 #define HEAD                                                                                                 \
     "{\"n_spatial_dims\": 3, \"output_field_ranks\": {\"C_p\": 0, \"C_f\": 1},"                              \
@@ -40,6 +40,16 @@ static const ff_random_shape shapes[] = {
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static ff_pair_backend *gpu;
+static bool small;
+
+/* Shape k; with --small of a fifth of the faces, of 600 where there are thousands. */
+static ff_random_shape shape(int k)
+{
+    ff_random_shape s = shapes[k];
+    for (int i = 0; i < 3 && small; i++)
+        if (s.n_faces[i] > 50) s.n_faces[i] = s.n_faces[i] > 3000 ? 600 : s.n_faces[i] / 5;
+    return s;
+}
 
 typedef struct result {
     double *v;
@@ -84,13 +94,14 @@ static ff_eval_opts on_gpu(void)
 static void fields_are_those_of_the_cpu(void **state)
 {
     (void)state;
-    for (int k = 0; k < N_SHAPES; k++) {
+    for (int k = 0; k < N_SHAPES; k += small ? 2 : 1) {
+        const ff_random_shape s = shape(k);
         ff_eval_opts cpu = FF_EVAL_OPTS_INIT, device = on_gpu();
         result a, b;
         double worst = 0, top = 0;
         cpu.f64 = true;
-        assert_int_equal(evaluate(&shapes[k], &cpu, 1, &a), FF_OK);
-        assert_int_equal(evaluate(&shapes[k], &device, 1, &b), FF_OK);
+        assert_int_equal(evaluate(&s, &cpu, 1, &a), FF_OK);
+        assert_int_equal(evaluate(&s, &device, 1, &b), FF_OK);
         for (int64_t i = 0; i < a.n; i++) {
             worst = fmax(worst, fabs(a.v[i] - b.v[i]));
             top = fmax(top, fabs(a.v[i]));
@@ -108,24 +119,25 @@ static void fields_are_those_of_the_cpu(void **state)
 static void bits_know_no_budget_run_or_refresh(void **state)
 {
     (void)state;
-    for (int k = 0; k < N_SHAPES; k++) {
+    for (int k = small ? 3 : 0; k < N_SHAPES; k += small ? N_SHAPES : 1) {
+        const ff_random_shape s = shape(k);
         ff_eval_opts device = on_gpu(), both = on_gpu();
         result once, more;
         both.device_only = false;
-        assert_int_equal(evaluate(&shapes[k], &device, 1, &once), FF_OK);
-        for (int times = 2; times <= 3; times++) {
-            assert_int_equal(evaluate(&shapes[k], &device, times, &more), FF_OK);
+        assert_int_equal(evaluate(&s, &device, 1, &once), FF_OK);
+        for (int times = small ? 3 : 2; times <= 3; times++) {
+            assert_int_equal(evaluate(&s, &device, times, &more), FF_OK);
             assert_true(same_bits(&once, &more));
             ff_free(more.v);
         }
-        assert_int_equal(evaluate(&shapes[k], &both, 1, &more), FF_OK);
+        assert_int_equal(evaluate(&s, &both, 1, &more), FF_OK);
         assert_true(same_bits(&once, &more));
         ff_free(more.v);
-        for (int64_t mib = 256; mib >= 1;
-             mib /= 4) { /* lists at once, in a few chunks, in many, not at all */
+        /* lists at once, in a few chunks, in many, not at all */
+        for (int64_t mib = small ? 16 : 256; mib >= 1; mib /= small ? 16 : 4) {
             ff_cuda_backend_set_budget(gpu, mib << 20);
             ff_error_clear();
-            ff_status st = evaluate(&shapes[k], &device, 3, &more);
+            ff_status st = evaluate(&s, &device, small ? 1 : 3, &more);
             assert_true(st == FF_OK || (st == FF_E_MEM && mib < 64));
             if (st == FF_OK && !same_bits(&once, &more))
                 fail_msg("shape %d, %lld MiB: other bits", k, (long long)mib);
@@ -141,16 +153,18 @@ static void bits_know_no_budget_run_or_refresh(void **state)
 static void failed_allocations_leave_nothing(void **state)
 {
     (void)state;
+    const ff_random_shape s = shape(3);
+    const int times = small ? 1 : 3, fewer = small ? 2 : 30;
     ff_eval_opts opts = on_gpu();
     result whole;
-    size_t before = ff_mem_blocks();
     int64_t n = 0, runs = 0;
-    assert_int_equal(evaluate(&shapes[3], &opts, 3, &whole), FF_OK);
-    for (bool hit = true; hit; n += 1 + n / 30, runs++) {
+    assert_int_equal(evaluate(&s, &opts, times, &whole), FF_OK);
+    const size_t before = ff_mem_blocks();
+    for (bool hit = true; hit; n += 1 + n / fewer, runs++) {
         result r;
         ff_error_clear();
         ff_mem_fail_at(n + 1);
-        ff_status st = evaluate(&shapes[3], &opts, 3, &r);
+        ff_status st = evaluate(&s, &opts, times, &r);
         hit = ff_mem_fault_hit();
         ff_mem_fail_at(0);
         if (st == FF_OK) /* not hit, or lists that failed were made in chunks */
@@ -158,21 +172,22 @@ static void failed_allocations_leave_nothing(void **state)
         else
             assert_true(hit && st == FF_E_MEM);
         ff_free(r.v);
-        assert_int_equal(ff_mem_blocks(), before + 1); /* whole */
+        assert_int_equal(ff_mem_blocks(), before);
     }
     ff_free(whole.v);
     printf("%lld runs up to allocation %lld\n", (long long)runs, (long long)n);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(fields_are_those_of_the_cpu),
                                        cmocka_unit_test(bits_know_no_budget_run_or_refresh),
                                        cmocka_unit_test(failed_allocations_leave_nothing)};
     ff_gpu_or_skip(1);
+    small = ff_gpu_small(argc, argv);
     if (ff_cuda_backend_create(0, FF_CUDA_F32, &gpu) != FF_OK) return 1;
     ff_cuda_backend_set_budget(gpu, INT64_C(4) << 30);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = FF_GPU_RUN_TESTS(argc, argv, tests);
     ff_cuda_backend_destroy(&gpu);
     if (ff_mem_blocks() != 0) failed++;
     return failed;
