@@ -42,18 +42,30 @@ static size_t group_len(const ff_option *o)
     return (size_t)(ff_option_leaf(o) - o->key);
 }
 
-static void print_maps(const ff_config *c, int option, ff_text *out)
+/* The line of the option's group, unless it is the open one, and what its own line begins with. */
+static const char *open_group(const ff_option *o, const ff_option **open, ff_text *out)
 {
-    bool first = true;
+    size_t n = group_len(o);
+    bool same = *open != NULL && group_len(*open) == n && strncmp((*open)->key, o->key, n) == 0;
+    if (n > 0 && !same) ff_text_add(out, "%.*s:\n", (int)n - 1, o->key);
+    *open = n > 0 ? o : NULL;
+    return n > 0 ? "  " : "";
+}
+
+static void print_maps(const ff_config *c, int option, const ff_option **open, ff_text *out)
+{
+    const ff_option *o = &ff_options[option], name = {.key = "", .type = FF_OPT_STRING};
+    const char *indent = NULL;
     for (int64_t i = 0; i < c->n_map; i++) {
         if (c->map[i].option != option) continue;
-        if (first) ff_text_add(out, "%s:\n", ff_options[option].key);
-        first = false;
-        ff_option name = {.key = "", .type = FF_OPT_STRING};
-        ff_text_add(out, "  ");
+        if (indent == NULL) {
+            indent = open_group(o, open, out);
+            ff_text_add(out, "%s%s:\n", indent, ff_option_leaf(o));
+        }
+        ff_text_add(out, "%s  ", indent);
         put_scalar(out, &name, c->map[i].name);
         ff_text_add(out, ": ");
-        put_value(out, &ff_options[option], &c->map[i].v);
+        put_value(out, o, &c->map[i].v);
     }
 }
 
@@ -64,16 +76,12 @@ void ff_config_print(const ff_config *c, ff_text *out)
         const ff_option *o = &ff_options[i];
         if ((o->verbs & c->verb) == 0) continue;
         if (o->type == FF_OPT_MAP) {
-            print_maps(c, i, out);
-            group = NULL;
+            print_maps(c, i, &group, out);
             continue;
         }
         if (c->value[i].n == 0) continue;
-        size_t n = group_len(o);
-        bool same = group != NULL && group_len(group) == n && strncmp(group->key, o->key, n) == 0;
-        if (n > 0 && !same) ff_text_add(out, "%.*s:\n", (int)n - 1, o->key);
-        group = n > 0 ? o : NULL;
-        ff_text_add(out, "%s%s: ", n > 0 ? "  " : "", ff_option_leaf(o));
+        const char *indent = open_group(o, &group, out);
+        ff_text_add(out, "%s%s: ", indent, ff_option_leaf(o));
         put_value(out, o, &c->value[i]);
     }
 }

@@ -174,27 +174,36 @@ static void mistakes_are_named(void **state)
     assert_int_equal(ff_mem_blocks(), 0);
 }
 
-static void the_resolved_deck_reads_back(void **state)
+/* What is printed says the same when it is read, and holds these parts. */
+static void reads_back(unsigned verb, const char *deck, int n, char **args, const char *const parts[2])
 {
-    (void)state;
     ff_config *a = NULL, *b = NULL;
     ff_text first = {0}, second = {0};
-    const char *deck = "mesh: ['a \"quoted\".stl', \"b\\\\c.stl\"]\nglobal: {U_dir: [1, 0, 1e-3], q.x: 2}\n"
-                       "lengths: {'L: odd': 3}\n";
-    assert_int_equal(load(FF_VERB_PREDICT, "c.yaml", deck, ARGS("--theta", "0.5", "--memory", "1GiB"), &a),
-                     FF_OK);
+    assert_int_equal(load(verb, "c.yaml", deck, n, args, &a), FF_OK);
     ff_config_print(a, &first);
     assert_int_equal(ff_text_status(&first), FF_OK);
-    assert_int_equal(load(FF_VERB_PREDICT, "resolved.yaml", first.s, 0, NULL, &b), FF_OK);
+    assert_int_equal(load(verb, "resolved.yaml", first.s, 0, NULL, &b), FF_OK);
     ff_config_print(b, &second);
     assert_string_equal(first.s, second.s);
-    assert_non_null(strstr(first.s, "  theta: 0.5\n"));
-    assert_non_null(strstr(first.s, "\"a \\\"quoted\\\".stl\""));
+    for (int i = 0; i < 2; i++) assert_non_null(strstr(first.s, parts[i]));
     ff_text_free(&first);
     ff_text_free(&second);
     ff_config_destroy(&a);
     ff_config_destroy(&b);
     assert_int_equal(ff_mem_blocks(), 0);
+}
+
+static void the_resolved_deck_reads_back(void **state)
+{
+    (void)state;
+    reads_back(FF_VERB_PREDICT,
+               "mesh: ['a \"quoted\".stl', \"b\\\\c.stl\"]\nglobal: {U_dir: [1, 0, 1e-3], q.x: 2}\n"
+               "lengths: {'L: odd': 3}\n",
+               ARGS("--theta", "0.5", "--memory", "1GiB"),
+               (const char *[]){"  theta: 0.5\n", "\"a \\\"quoted\\\".stl\""});
+    reads_back(
+        FF_VERB_TRAIN, "train: {loss_scale: {C_f: 0.01, 'a.b': 2}, faces: 7}\n", 0, NULL,
+        (const char *[]){"  loss_scale:\n    \"C_f\": 0.01\n    \"a.b\": 2\n  faces: 7\n", "\ntrain:\n"});
 }
 
 /* Every leaf of a key names one option of each verb: else a flag would be ambiguous. */

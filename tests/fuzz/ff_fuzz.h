@@ -1,0 +1,48 @@
+/* What all fuzzers share. */
+#ifndef FF_FUZZ_H
+#define FF_FUZZ_H
+
+#include "ff_log.h"
+#include "ff_mem.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FF_FUZZ_CHECK(condition)                                                                             \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "line %d: not true: %s (%s)\n", __LINE__, #condition, ff_error_text());          \
+            abort();                                                                                         \
+        }                                                                                                    \
+    } while (0)
+
+/* Warnings would fill the log and take half of the time. */
+__attribute__((constructor)) static void ff_fuzz_quiet(void)
+{
+    ff_log_set_level(FF_LOG_ERROR);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Wrong input and nothing worse, told in one line. */
+static inline void ff_fuzz_refused(ff_status st)
+{
+    FF_FUZZ_CHECK(ff_exit_code(st) == 2);
+    FF_FUZZ_CHECK(ff_error_text()[0] != 0 && strchr(ff_error_text(), '\n') == NULL);
+    FF_FUZZ_CHECK(strstr(ff_error_text(), "pipe or device") == NULL); /* else ff_fuzz_file tests nothing */
+}
+
+/* The name of a file in memory with these bytes, for libraries that open files themselves. */
+static inline void ff_fuzz_file(const uint8_t *data, size_t size, char path[64])
+{
+    static int fd = -1;
+    if (fd < 0) fd = memfd_create("fuzz", 0);
+    FF_FUZZ_CHECK(fd >= 0 && ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
+    (void)snprintf(path, 64, "/proc/self/fd/%d", fd);
+}
+
+#endif
