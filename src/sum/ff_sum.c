@@ -136,32 +136,55 @@ static ff_status find_centre(ff_sum *s, const double *x[2], const int64_t n[2])
     return FF_OK;
 }
 
-/* Points sorted over ranks; home [n][3] gets the recentred positions. Collective */
-static ff_status make_cloud(ff_sum *s, int k, const double *x, int64_t n, double **home)
+/* A side's points home [n][3] sorted over ranks. Collective */
+static ff_status sort_points(ff_sum *s, sum_side *side, const double *home, int64_t n)
 {
-    ff_status st = FF_OK;
     const int dim = s->o.dim;
     float *narrow = NULL;
     uint64_t *code = NULL;
-    *home = NULL;
-    st = FF_NEW(narrow, n * dim + 1);
+    ff_status st = FF_NEW(narrow, n * dim + 1);
     if (st == FF_OK) st = FF_NEW(code, n + 1);
-    if (st == FF_OK) st = FF_NEW(*home, 3 * n + 1);
     FF_GO(ff_agree(s->comm, st));
 #pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
     for (int64_t i = 0; i < n; i++)
-        for (int d = 0; d < 3; d++) {
-            const double v = d < dim ? x[i * dim + d] - s->centre[d] : 0;
-            (*home)[3 * i + d] = v;
-            if (d < dim) narrow[i * dim + d] = (float)v;
-        }
+        for (int d = 0; d < dim; d++) narrow[i * dim + d] = (float)home[3 * i + d];
     FF_GO(ff_sum_codes(s->comm, narrow, n, dim, s->order_leaf, code));
-    FF_GO(ff_cloud_create_coded(s->comm, narrow, code, n, dim, s->order_leaf, &s->side[k].cloud));
-    FF_GO(ff_sum_order_points(s->side[k].cloud, s->side[k].wanted));
+    FF_GO(ff_cloud_create_coded(s->comm, narrow, code, n, dim, s->order_leaf, &side->cloud));
+    FF_GO(ff_sum_order_points(side->cloud, side->wanted));
 done:
     ff_free(narrow);
     ff_free(code);
     return st;
+}
+
+/* Recentred positions, 0 in dimensions that are not there. Local */
+static ff_status recentre(const ff_sum *s, const double *x, int64_t n, double **home)
+{
+    const int dim = s->o.dim;
+    FF_TRY(FF_NEW(*home, 3 * n + 1));
+#pragma omp parallel for schedule(static) if (n > PARALLEL_MIN)
+    for (int64_t i = 0; i < n; i++)
+        for (int d = 0; d < 3; d++) (*home)[3 * i + d] = d < dim ? x[i * dim + d] - s->centre[d] : 0;
+    return FF_OK;
+}
+
+/* Points sorted over ranks, those that coincide as one; home gets the positions of the cloud's points. Collective */
+static ff_status make_cloud(ff_sum *s, int k, const double *x, int64_t n, double **home)
+{
+    sum_side *side = &s->side[k];
+    if (side->merge == NULL) {
+        FF_TRY(ff_agree(s->comm, recentre(s, x, n, home)));
+        FF_TRY(sort_points(s, side, *home, n));
+        if (s->o.exact_within > 0) return FF_OK; /* a triangle is more than its centroid */
+        FF_TRY(ff_sum_merge(s, side, *home));
+        if (side->merge == NULL) return FF_OK;
+        ff_free(*home);
+        *home = NULL;
+    }
+    const sum_merge *m = side->merge;
+    FF_TRY(FF_NEW_ALL(s->comm, *home, 3 * m->n + 1));
+    memcpy(*home, m->x, (size_t)(3 * m->n) * sizeof **home);
+    return sort_points(s, side, m->x, m->n);
 }
 
 /* Trees over ranks, and what each reads of the others. need: [target][source]. Collective */
@@ -220,8 +243,8 @@ static ff_status make_plans(ff_sum *s)
     s->info = (ff_sum_info){.theta = s->o.theta,
                             .order = s->o.order,
                             .leaf_size = s->o.leaf_size,
-                            .n_targets = ff_sum_targets(s)->cloud->n,
-                            .n_sources = ff_sum_sources(s)->cloud->n,
+                            .n_targets = ff_sum_home(ff_sum_targets(s))->n,
+                            .n_sources = ff_sum_home(ff_sum_sources(s))->n,
                             .direct_pairs = counts[0],
                             .far_pairs = counts[1],
                             .proxies = s->n_proxy};
@@ -254,13 +277,13 @@ done:
     return st;
 }
 
-/* All but the cuts wanted. */
+/* All but the cuts wanted and what is merged. */
 static void drop_geometry(ff_sum *s)
 {
     ff_plan_destroy(&s->plan);
     ff_plan_destroy(&s->plan_back);
     for (int k = 0; k < s->n_side; k++) {
-        int64_t *const wanted = s->side[k].wanted;
+        const sum_side kept = {.wanted = s->side[k].wanted, .merge = s->side[k].merge};
         ff_free(s->side[k].x);
         ff_free(s->side[k].mid);
         ff_free(s->side[k].half);
@@ -269,7 +292,7 @@ static void drop_geometry(ff_sum *s)
         ff_free(s->side[k].reach2);
         ff_let_destroy(&s->side[k].let);
         ff_cloud_destroy(&s->side[k].cloud);
-        s->side[k] = (sum_side){.wanted = wanted};
+        s->side[k] = kept;
     }
 }
 
@@ -336,7 +359,10 @@ void ff_sum_destroy(ff_sum **sp)
     if (s == NULL) return;
     ff_harm_destroy(&s->harm);
     drop_geometry(s);
-    for (int k = 0; k < s->n_side; k++) ff_free(s->side[k].wanted);
+    for (int k = 0; k < s->n_side; k++) {
+        ff_free(s->side[k].wanted);
+        ff_sum_merge_destroy(&s->side[k].merge);
+    }
     ff_free(s);
     *sp = NULL;
 }
@@ -406,7 +432,7 @@ ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const do
     j.spec.quick = s->quick;
     ff_phase_begin("upward");
     FF_GO(ff_agree(s->comm, job_alloc(&j)));
-    FF_GO(ff_cloud_to_own(j.from->cloud, in * sizeof *j.q, home_in, j.q + (size_t)let->own_first * in));
+    FF_GO(ff_sum_to_own(j.from, (int64_t)in, home_in, j.q + (size_t)let->own_first * in));
     FF_GO(ff_sum_up(&j));
     FF_GO(ff_let_push_begin(let, (size_t)(j.n_w * s->n_proxy) * sizeof *j.w, j.w, in * sizeof *j.q, j.q, &t));
     FF_GO(ff_let_push_end(&t));
@@ -414,7 +440,7 @@ ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const do
     FF_GO(ff_agree(s->comm, s->o.single ? ff_sum_rows_f32(&j) : ff_sum_rows_f64(&j)));
     ff_phase_begin("downward");
     FF_GO(ff_sum_down(&j));
-    FF_GO(ff_cloud_to_home(j.to->cloud, out * sizeof *j.u, j.u, home_out));
+    FF_GO(ff_sum_to_home(j.to, (int64_t)out, j.u, home_out));
 done:
     ff_phase_end();
     job_free(&j);
@@ -451,8 +477,8 @@ static ff_sum_spec forward_spec(const ff_sum *s)
 ff_status ff_sum_apply(ff_sum *s, const double *density, double *value, double *gradient)
 {
     const ff_sum_spec spec = forward_spec(s);
-    const int64_t n_s = ff_sum_sources(s)->cloud->n_home * s->o.n_densities;
-    const int64_t n_t = ff_sum_targets(s)->cloud->n_home * s->o.n_densities;
+    const int64_t n_s = ff_sum_home(ff_sum_sources(s))->n_home * s->o.n_densities;
+    const int64_t n_t = ff_sum_home(ff_sum_targets(s))->n_home * s->o.n_densities;
     const int in = ff_sum_spec_in(&spec), out = ff_sum_spec_out(&spec), n_in = ff_sum_n_in(s),
               n_out = ff_sum_n_out(s), dim = s->o.dim;
     double *q = NULL, *u = NULL;
@@ -479,8 +505,8 @@ ff_status ff_sum_adjoint(ff_sum *s, const double *cot_value, const double *cot_g
     ff_sum_spec spec = forward_spec(s);
     spec.in = stokes ? 0 : (unsigned)(CHARGE | (cot_gradient != NULL ? DIPOLE : 0));
     spec.grad = s->o.dipole;
-    const int64_t n_s = ff_sum_sources(s)->cloud->n_home * s->o.n_densities;
-    const int64_t n_t = ff_sum_targets(s)->cloud->n_home * s->o.n_densities;
+    const int64_t n_s = ff_sum_home(ff_sum_sources(s))->n_home * s->o.n_densities;
+    const int64_t n_t = ff_sum_home(ff_sum_targets(s))->n_home * s->o.n_densities;
     const int in = ff_sum_spec_in(&spec), out = ff_sum_spec_out(&spec), n_in = ff_sum_n_in(s),
               n_out = ff_sum_n_out(s), dim = s->o.dim;
     double *q = NULL, *u = NULL;

@@ -33,13 +33,13 @@ static ff_status alloc_all(sampled *k)
 static ff_status own_densities(sampled *k, const double *density)
 {
     const ff_sum *s = k->s;
-    const ff_cloud *c = ff_sum_sources(k->s)->cloud;
+    const ff_cloud *c = ff_sum_home(ff_sum_sources(k->s));
     const int n_in = ff_sum_n_in(s), step = n_in * s->o.n_densities;
     double *q = NULL;
     FF_TRY(FF_NEW0_ALL(s->comm, q, c->n_home * k->in + 1));
     for (int64_t i = 0; i < c->n_home; i++)
         for (int a = 0; a < n_in; a++) q[i * k->in + a] = density[i * step + a];
-    ff_status st = ff_cloud_to_own(c, (size_t)k->in * sizeof *q, q, k->q);
+    ff_status st = ff_sum_to_own(ff_sum_sources(k->s), k->in, q, k->q);
     ff_free(q);
     return st;
 }
@@ -50,11 +50,11 @@ static ff_status own_targets(sampled *k, const double *value, const double *grad
     ff_status st = FF_OK;
     const ff_sum *s = k->s;
     const sum_side *to = ff_sum_targets(k->s);
-    const ff_cloud *c = to->cloud;
+    const ff_cloud *c = ff_sum_home(to);
     const int n_out = ff_sum_n_out(s), dim = s->o.dim, nd = s->o.n_densities;
     double *home = NULL;
     FF_TRY(FF_NEW_ALL(s->comm, home, 3 * c->n_home + 1));
-    FF_GO(ff_cloud_to_home(c, 3 * sizeof *home, to->x + 3 * (int64_t)to->let->own_first, home));
+    FF_GO(ff_sum_to_home(to, 3, to->x + 3 * (int64_t)to->let->own_first, home));
     for (int64_t i = 0; i < k->n; i++) {
         const int64_t at = (int64_t)((__int128)i * c->n / k->n) - c->home_begin;
         const bool here = at >= 0 && at < c->n_home;

@@ -117,10 +117,23 @@ static double of_sizes(const sum_spread *a, const sum_spread *b, bool is_harmoni
     return most > 0 ? low + (0.9 - low) * least / most : 1;
 }
 
+/* Points that stand for many: a far pair of a node and such a point has errors near its bound too, and there is one result
+ * for many targets. theta is narrowed, unless so few points are merged that the 99th percentile knows nothing of them. */
+static double of_merged(const ff_sum *s)
+{
+    static const double MERGED_HARMONIC = 0.65, MERGED = 0.6, FEW = 0.005;
+    double part = 0;
+    for (int k = 0; k < s->n_side; k++)
+        if (s->side[k].merge != NULL)
+            part = fmax(part, 1 - (double)s->side[k].cloud->n / (double)ff_sum_home(&s->side[k])->n);
+    return part < FEW ? 1 : s->harm != NULL ? MERGED_HARMONIC : MERGED;
+}
+
 ff_status ff_sum_adapt(ff_sum *s)
 {
     const bool may = s->harm != NULL && leaf_may_grow(s), two = s->n_side == 2;
     sum_spread v[2];
+    if (s->o.rtol > 0) s->o.theta *= of_merged(s);
     if (!may && (s->o.rtol == 0 || (s->harm == NULL && !two))) return FF_OK;
     for (int k = 0; k < s->n_side; k++) FF_TRY(ff_sum_spread(s->side[k].cloud, &v[k]));
     if (!two) v[1] = v[0];

@@ -32,9 +32,18 @@ typedef struct sum_basis {
 void ff_sum_basis_init(sum_basis *b, int order);
 void ff_sum_basis_at(const sum_basis *b, double t, double *l); /* l [n1] */
 
+/* Points that coincide (ff_sum_merge.c): all points, and for each own one which of those that are left stands for it. */
+typedef struct sum_merge {
+    ff_cloud *cloud;
+    int64_t *row; /* [cloud->n_own] */
+    int64_t n;    /* points left here, which are at home here */
+    double *x;    /* [n][3] */
+} sum_merge;
+
 /* One point set with its tree. */
 typedef struct sum_side {
     ff_cloud *cloud;
+    sum_merge *merge; /* cloud has fewer points than the caller gave; NULL: the same */
     ff_let *let;
     int64_t *wanted;    /* [size + 1] a cut by work, or NULL: by counts */
     double *x;          /* [n_held][3] */
@@ -72,6 +81,16 @@ static inline sum_side *ff_sum_targets(ff_sum *s)
 /* Proxies of a node: x [3][ld], the first n_proxy entries, minus origin. Local */
 void ff_sum_proxies(const ff_sum *s, const sum_side *side, int32_t node, const double origin[3], int64_t ld,
                     double *x);
+
+/* Takes cloud away from a side some of whose points are to be merged, and sets merge; else leaves both alone. home [n_home][3].
+ * Collective */
+ff_status ff_sum_merge(ff_sum *s, sum_side *side, const double *home);
+void ff_sum_merge_destroy(sum_merge **m);
+/* The points as the caller has them. */
+const ff_cloud *ff_sum_home(const sum_side *side);
+/* Rows of n numbers of the caller to own points, those of points that coincide added up; and back to all of them. Collective */
+ff_status ff_sum_to_own(const sum_side *side, int64_t n, const double *home, double *own);
+ff_status ff_sum_to_home(const sum_side *side, int64_t n, const double *own, double *home);
 
 /* Order of points (ff_sum_code.c, ff_sum_order.c): a set is divided into 2^levels groups, its cuts lie between them. */
 enum { FF_SUM_GROUP_LEVELS = 7 };

@@ -13,7 +13,7 @@ static ff_status one_way(ff_sum *s, bool back, const double *in, const double *b
                               .in = s->o.kernel == FF_SUM_STOKESLET ? 0 : 1,
                               .grad = true,
                               .parameter = s->o.parameter};
-    const ff_cloud *to = (back ? ff_sum_sources(s) : ff_sum_targets(s))->cloud;
+    const ff_cloud *to = ff_sum_home(back ? ff_sum_sources(s) : ff_sum_targets(s));
     const int out = ff_sum_spec_out(&spec), n = ff_sum_n_out(s), dim = s->o.dim, nd = s->o.n_densities;
     double *u = NULL;
     FF_TRY(FF_NEW_ALL(s->comm, u, to->n_home * nd * out + 1));
@@ -42,7 +42,7 @@ static ff_status check_all(const ff_sum *s, const double *v, int64_t n, const ch
 ff_status ff_sum_adjoint_points(ff_sum *s, const double *density, const double *cot_value, double *d_targets,
                                 double *d_sources)
 {
-    const int64_t n_s = ff_sum_sources(s)->cloud->n_home, n_t = ff_sum_targets(s)->cloud->n_home;
+    const int64_t n_s = ff_sum_home(ff_sum_sources(s))->n_home, n_t = ff_sum_home(ff_sum_targets(s))->n_home;
     const int n = ff_sum_n_out(s) * s->o.n_densities, dim = s->o.dim;
     double *const d_t = s->n_side == 2 ? d_targets : d_sources;
     ff_status st = check_all(s, density, n_s * n, "density");

@@ -27,6 +27,9 @@ static const setting settings[] = {{"1/r", "uniform", 4000, 0, 3, 1, false, fals
                                    {"1/r", "uniform", 1, 0, 2, 1, false, false},
                                    {"1/r", "uniform", 0, 3, 2, 1, false, false},
                                    {"plummer", "point", 300, 0, 2, 1, false, false},
+                                   {"yukawa", "point", 6000, 0, 2, 1, false, false},
+                                   {"1/r", "every second", 9000, 0, 3, 2, false, false},
+                                   {"stokeslet", "every second", 3000, 800, BY_RTOL, 1, false, false},
                                    {"1/r", "sphere", 40000, 0, 4, 1, false, false},
                                    {"1/r", "galaxies", 5000, 800, BY_RTOL, 1, false, false},
                                    {"1/r", "sphere", 3000, 0, 3, 1, false, true},
@@ -50,6 +53,16 @@ static double *numbers(uint64_t stream, int64_t n)
 static int64_t home(int64_t n, int r, int size)
 {
     return n * r * r / ((int64_t)size * size);
+}
+
+/* Also a kind with every second point at one place. */
+static ff_status generate(const char *kind, uint64_t seed, int64_t n, int dim, double *x)
+{
+    const bool half = strcmp(kind, "every second") == 0;
+    FF_TRY(ff_generate(half ? "uniform" : kind, seed, 0, n, dim, x));
+    for (int64_t i = dim; i < n * dim && half; i++)
+        if (i / dim % 2 == 0) x[i] = x[i % dim];
+    return FF_OK;
 }
 
 static ff_status run(ff_comm *comm, const ff_sum_opts *given, bool two, const arrays *a, int64_t n_s,
@@ -93,8 +106,8 @@ static void compare(ff_mt *t, const setting *s)
     arrays b = a;
     b.e = e + 2;
     b.u = numbers(8, n_t * out), b.g = numbers(9, n_t * out * 3), b.dq = numbers(10, n_s * in);
-    FF_EXPECT_OK(t, ff_generate(s->generator, 5, 0, n_s, o.dim, a.x));
-    FF_EXPECT_OK(t, ff_generate(s->generator, 6, 0, n_t, o.dim, a.t));
+    FF_EXPECT_OK(t, generate(s->generator, 5, n_s, o.dim, a.x));
+    FF_EXPECT_OK(t, generate(s->generator, 6, n_t, o.dim, a.t));
     for (int64_t i = 0; i < 9 * n_s; i++) a.corner[i] = a.x[i / 9 * 3 + i % 3] + 0.05 * a.corner[i];
     o.exact_within = s->triangles ? 3 : 0;
     FF_EXPECT_OK(t, run(ff_comm_self(), &o, two, &a, n_s, n_t));
