@@ -7,10 +7,15 @@
 #include "ff_model_write.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { PATH_LEN = 4096, KEPT = 2, NAME_LEN = 1100 };
 
@@ -54,6 +59,48 @@ static ff_status list_steps(const char *folder, int64_t **steps, int64_t *n)
     (void)closedir(d);
     if (*n > 1) qsort(*steps, (size_t)*n, sizeof **steps, descending);
     return st;
+}
+
+/* ---- one training at a time ---- */
+
+/* On rank 0. Ranks whose mpirun was killed run on for a second: waiting for them is part of going on after any stop. */
+static ff_status lock_folder(const char *folder, int *lock)
+{
+    enum { WAIT_S = 60, TELL_S = 3, PER_S = 20 };
+    const struct timespec pause = {.tv_nsec = 1000000000 / PER_S};
+    bool busy = true, mine = false;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return FF_OK; /* made later, or not at all: writing tells */
+    for (int i = 0; busy && i <= WAIT_S * PER_S; i++) {
+        mine = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        busy = !mine && errno == EWOULDBLOCK; /* else a file system without locks */
+        if (i == TELL_S * PER_S)
+            ff_info("%s: another training is at work there; waiting for its end, up to %d s", folder, WAIT_S);
+        if (busy) (void)nanosleep(&pause, NULL);
+    }
+    if (mine)
+        *lock = fd;
+    else
+        (void)close(fd);
+    if (!busy) return FF_OK;
+    return ff_fail(FF_E_INPUT,
+                   "%s: another training is at work there, expected one at a time; end it or give a folder "
+                   "of its own",
+                   folder);
+}
+
+ff_status ff_checkpoint_lock(ff_comm *comm, const char *folder, int *lock)
+{
+    ff_status st = FF_OK;
+    *lock = -1;
+    if (ff_comm_rank(comm) == 0) st = lock_folder(folder, lock);
+    return ff_agree(comm, st);
+}
+
+void ff_checkpoint_unlock(int *lock)
+{
+    if (*lock >= 0) (void)close(*lock);
+    *lock = -1;
 }
 
 /* ---- arrays: momentum, mean square, averages, one dataset a tensor ---- */

@@ -18,6 +18,12 @@ typedef struct ff_train_state {
     double elapsed_s; /* over all parts of the training */
 } ff_train_state;
 
+/* Makes the folder this training's own until the lock is given back or its process ends, however it ends; waits up to a
+ * minute for another training there. *lock: to be given back, -1 on other ranks and where the file system has no locks.
+ * Errors: FF_E_INPUT the other one goes on.                                                              Collective */
+ff_status ff_checkpoint_lock(ff_comm *comm, const char *folder, int *lock);
+void ff_checkpoint_unlock(int *lock); /* Local */
+
 /* Writes folder/step_N.h5 (rank 0) and removes all but the last two. deck: text of the resolved options.
  * Errors: FF_E_IO; what was there before is then untouched.                                      Collective */
 ff_status ff_checkpoint_write(ff_comm *comm, const char *folder, const ff_model *m, const ff_train_state *s,

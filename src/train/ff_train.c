@@ -28,6 +28,7 @@ typedef struct trainer {
     int n_lanes;            /* 0: samples one after the other, by the backend itself */
     train_keep *keep;       /* lanes of several threads: bodies, then finer ones */
     ff_train_state s;
+    int lock; /* of the folder of checkpoints; -1: none */
     int n_comp;
     int64_t n_params,
         *at; /* tensors' places in sums, [n_tensors]; after n_params: the fields' losses, then counts */
@@ -143,6 +144,7 @@ static void finish(trainer *t)
     ff_free(t->order);
     ff_sums_destroy(&t->sums);
     train_log_close(&t->log);
+    ff_checkpoint_unlock(&t->lock);
 }
 
 /* ---- which samples ---- */
@@ -592,6 +594,7 @@ static ff_status run_steps(trainer *t)
 static ff_status resume(trainer *t)
 {
     bool found = false;
+    if (t->o->folder != NULL) FF_TRY(ff_checkpoint_lock(t->comm, t->o->folder, &t->lock));
     if (t->o->folder != NULL) FF_TRY(ff_checkpoint_read(t->comm, t->o->folder, t->m, &t->s, &found));
     if (found && t->s.seed != t->o->seed)
         ff_warn("the checkpoint was begun with seed %lld: it is kept", (long long)t->s.seed);
@@ -612,7 +615,7 @@ static ff_status hand_out_averages(trainer *t, float ***averaged)
 ff_status ff_train_run(ff_comm *comm, ff_model *m, const ff_train_opts *opts, ff_train_result *out,
                        float ***averaged)
 {
-    trainer t = {.comm = comm, .m = m, .o = opts, .out = out};
+    trainer t = {.comm = comm, .m = m, .o = opts, .out = out, .lock = -1};
     double t0 = ff_now_s();
     *out = (ff_train_result){.loss = (double)NAN};
     for (int f = 0; f < FF_LOSS_FIELDS_MAX; f++) out->error[f] = (double)NAN;

@@ -101,6 +101,23 @@ class Train(ref.Case):
             self.assertEqual(p.returncode, 0, out + err)
             self.same("whole", name)
 
+    def test_one_training_at_a_time_in_a_folder(self):
+        """Ranks whose mpirun was killed run on for a second: the training that goes on waits for their end."""
+        first = subprocess.Popen([ref.FARFIELD, *self.options("at", 100000)], stdout=subprocess.DEVNULL)
+        try:
+            until = time.time() + 60
+            while not (os.path.isdir(self.path("at")) and os.listdir(self.path("at"))) and time.time() < until:
+                time.sleep(0.05)
+            second = subprocess.Popen([ref.FARFIELD, *self.options("at", 5, "--force")], stdout=subprocess.PIPE, text=True)
+            with self.assertRaises(subprocess.TimeoutExpired):
+                second.wait(1.5)
+        finally:
+            first.kill()
+            first.wait()
+        out = second.communicate(timeout=60)[0]
+        self.assertEqual(second.returncode, 0, out)
+        self.assertIn("going on after step", out)
+
     def test_options_that_changed_are_told(self):
         self.ok(*self.options("on", 3))
         for more, told in (((), []), (("--batch", "3", "--splits", "0"), ["batch = 4; from here on it is 3",
