@@ -15,7 +15,7 @@ static inline vr load(const double *x)
 /* ---- turns ---- */
 
 /* out[2 r] = sum over c < n_in of mat[c][r] in[2 c], r < k <= 8. */
-ALWAYS void swap_rows(const int k, int n_in, int ld, const double *mat, const vr *in, vr *out)
+ALWAYS void swap_rows(const int k, const int n_in, const int ld, const double *mat, const vr *in, vr *out)
 {
     vr acc[8];
     for (int r = 0; r < k; r++) acc[r] = (vr){0};
@@ -26,58 +26,48 @@ ALWAYS void swap_rows(const int k, int n_in, int ld, const double *mat, const vr
     for (int r = 0; r < k; r++) out[2 * r] = acc[r];
 }
 
-static void swap_block(int n_out, int n_in, const double *mat, const vr *in, vr *out)
+ALWAYS const double *swap_block(const int n_out, const int n_in, const double *mat, const vr *in, vr *out)
 {
-    int r = 0;
-    if (n_out > 8) {
-        swap_rows(6, n_in, n_out, mat, in, out);
-        r = 6;
-    }
-    switch (n_out - r) {
-    case 1:
-        swap_rows(1, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    case 2:
-        swap_rows(2, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    case 3:
-        swap_rows(3, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    case 4:
-        swap_rows(4, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    case 5:
-        swap_rows(5, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    case 6:
-        swap_rows(6, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    case 7:
-        swap_rows(7, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    case 8:
-        swap_rows(8, n_in, n_out, mat + r, in, out + 2 * r);
-        break;
-    }
+    const int first = n_out > 8 ? 6 : n_out;
+    swap_rows(first, n_in, n_out, mat, in, out);
+    if (n_out > first) swap_rows(n_out - first, n_in, n_out, mat + first, in, out + 2 * first);
+    return mat + n_out * n_in;
 }
 
-/* Blocks of degree l: cosines of one parity come from those of parity l + m, sines from those of parity l + m + 1. */
+/* Numbers of parity to of the cosines of degree l come from those of parity l + to, of the sines (from m = 1, 2) from those of
+ * parity l + to + 1. */
+ALWAYS const double *swap_cosines(const int l, const int to, const double *mat, const vr *in, vr *out)
+{
+    const int from = (l + to) % 2;
+    return swap_block((l - to) / 2 + 1, (l - from) / 2 + 1, mat, in + HC(l, from), out + HC(l, to));
+}
+ALWAYS const double *swap_sines(const int l, const int to, const double *mat, const vr *in, vr *out)
+{
+    const int from = 1 + (l + to) % 2;
+    return swap_block((l - to) / 2 + 1, (l - from) / 2 + 1, mat, in + HS(l, from), out + HS(l, to));
+}
+
+/* Constant l: the blocks of a degree are so small that loops and jumps would cost more than what they do. */
+ALWAYS const double *swap_degree(const int l, const double *mat, const vr *in, vr *out)
+{
+    mat = swap_cosines(l, 0, mat, in, out);
+    mat = swap_cosines(l, 1, mat, in, out);
+    mat = swap_sines(l, 1, mat, in, out);
+    return l > 1 ? swap_sines(l, 2, mat, in, out) : mat;
+}
+
 static void swap_axes(const ff_harm *h, const vr *in, vr *out)
 {
     const double *mat = h->swap;
     out[0] = in[0];
-    for (int l = 1; l < h->n1; l++) {
-        for (int odd = 0; odd < 2; odd++) {
-            const int from = (l + odd) % 2, n_out = (l - odd) / 2 + 1, n_in = (l - from) / 2 + 1;
-            swap_block(n_out, n_in, mat, in + HC(l, from), out + HC(l, odd));
-            mat += n_out * n_in;
-        }
-        for (int k = 1; k <= 2 && k <= l; k++) {
-            const int from = (l + k + 1) % 2 != 0 ? 1 : 2, n_out = (l - k) / 2 + 1, n_in = (l - from) / 2 + 1;
-            swap_block(n_out, n_in, mat, in + HS(l, from), out + HS(l, k));
-            mat += n_out * n_in;
-        }
-    }
+#define SWAP(l)                                                                                              \
+    if (h->order < l) return;                                                                                \
+    mat = swap_degree(l, mat, in, out);
+    SWAP(1)
+    SWAP(2) SWAP(3) SWAP(4) SWAP(5) SWAP(6) SWAP(7) SWAP(8) SWAP(9) SWAP(10) SWAP(11) SWAP(12) SWAP(13)
+        SWAP(14) SWAP(15) SWAP(16) SWAP(17) SWAP(18) SWAP(19) SWAP(20)
+#undef SWAP
+            (void) mat;
 }
 
 /* Directions of the shifts d, |d| > 0 or the identity: cos and sin of m times the two angles, and |d|. */

@@ -192,8 +192,7 @@ ff_status ff_sum_to_home(const sum_side *side, int64_t n, const double *own, dou
     if (st == FF_OK) st = FF_NEW(one, m->n * n + 1);
     FF_GO(ff_agree(m->cloud->comm, st));
     FF_GO(ff_cloud_to_home(side->cloud, bytes, own, one));
-    for (int64_t i = 0; i < m->cloud->n_own; i++)
-        memcpy(all + i * n, one + m->row[i] * n, bytes);
+    for (int64_t i = 0; i < m->cloud->n_own; i++) memcpy(all + i * n, one + m->row[i] * n, bytes);
     st = ff_cloud_to_home(m->cloud, bytes, all, home);
 done:
     ff_free(all);

@@ -55,8 +55,8 @@ static void fill(int set, int dim)
 }
 
 /* Values and gradients [12] of in at a point by all pairs, in the layout of tiles. */
-static void direct(const ff_sum_opts *o, unsigned in, const double *at, const double *from, const double *density,
-                   double *out)
+static void direct(const ff_sum_opts *o, unsigned in, const double *at, const double *from,
+                   const double *density, double *out)
 {
     const ff_sum_spec spec = {.kernel = o->kernel, .in = in, .grad = true, .parameter = o->parameter};
     const int n_in = ff_sum_spec_in(&spec);
@@ -144,7 +144,8 @@ static void adjoint(void **state)
                         norm += pow(q[i] * e[1 + d], 2);
                     }
                 }
-                if (!(diff <= 1e-10 * norm)) print_message("%s, set %d: %g\n", kernels[k], set, sqrt(diff / norm));
+                if (!(diff <= 1e-10 * norm))
+                    print_message("%s, set %d: %g\n", kernels[k], set, sqrt(diff / norm));
                 assert_true(diff <= 1e-10 * norm); /* rtol of sums */
             }
             ff_sum_destroy(&s);
