@@ -16,6 +16,12 @@ def flat_name(name):
     return name.replace("/", "_")
 
 
+def true_name(name, dataset):
+    """The name a dataset was given before HDF5 got it; the program writes it as bytes, this module as text."""
+    given = dataset.attrs.get("original_name", name)
+    return given.decode() if isinstance(given, bytes) else str(given)
+
+
 def _put(group, name, value):
     d = group.create_dataset(flat_name(name), data=value)
     if flat_name(name) != name:

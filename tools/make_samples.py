@@ -27,7 +27,7 @@ import h5py
 import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from ff_sample import Sample, Skip, face_geometry, is_sample, turn_outwards  # noqa: E402
+from ff_sample import Sample, Skip, face_geometry, is_sample, true_name, turn_outwards  # noqa: E402
 
 
 # ---- reading ------------------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def read_mesh(path, o):
         with h5py.File(out) as f:
             dim, points = int(f.attrs["dim"]), f["points"][()]
             off, conn = f["cells/offsets"][()], f["cells/connectivity"][()]
-            fields = [{str(d.attrs.get("original_name", k)): d[()] for k, d in f.get(g, {}).items()} for g in ("cell_data", "point_data")]
+            fields = [{true_name(k, d): d[()] for k, d in f.get(g, {}).items()} for g in ("cell_data", "point_data")]
     n = np.diff(off)
     if dim == 3 and (n != 3).any():  # fans; train splits nothing
         parent = np.repeat(np.arange(len(n)), n - 2)

@@ -201,30 +201,43 @@ static ff_status area_factor(const reader *r, const ff_mesh *m, const uint8_t *k
     return FF_OK;
 }
 
-/* The faces drawn from m in its place, with the area factor as measure weights. */
+static const char weights_name[] = "_measure_weights";
+
+/* What each face stands for, times factor; 1 where the file does not say. */
+static ff_status scale_weights(ff_mesh *m, double factor)
+{
+    double *w = NULL;
+    for (int i = 0; i < m->cell_data.n; i++)
+        if (strcmp(m->cell_data.field[i].name, weights_name) == 0) {
+            for (int64_t k = 0; k < m->n_cells; k++) m->cell_data.field[i].value[k] *= factor;
+            return FF_OK;
+        }
+    FF_TRY(FF_NEW(w, m->n_cells + 1));
+    for (int64_t k = 0; k < m->n_cells; k++) w[k] = factor;
+    ff_status st = ff_field_set_add(&m->cell_data, weights_name, 1, m->n_cells, &w);
+    ff_free(w);
+    return st;
+}
+
+/* The faces drawn from m in its place, with the area factor in the measure weights. */
 static ff_status subsample(const reader *r, int boundary, ff_mesh **mp)
 {
     ff_status st = FF_OK;
     ff_mesh *m = *mp, *part = NULL;
     uint8_t *keep = NULL;
-    double factor = 1, *w = NULL;
+    double factor = 1;
     if (r->opts->faces == 0 || r->opts->faces >= m->n_cells_global) return FF_OK;
     FF_TRY(FF_NEW_ALL(r->comm, keep, m->n_cells + 1));
     FF_GO(draw(r, PICK_FACES, boundary, m->cell_begin, m->n_cells, m->n_cells_global, r->opts->faces, keep));
     FF_GO(area_factor(r, m, keep, &factor));
     st = ff_mesh_extract(m, keep, NULL, NULL, &part);
-    if (st == FF_OK) st = FF_NEW(w, part->n_cells + 1);
-    if (st == FF_OK) {
-        for (int64_t i = 0; i < part->n_cells; i++) w[i] = factor;
-        st = ff_field_set_add(&part->cell_data, "_measure_weights", 1, part->n_cells, &w);
-    }
+    if (st == FF_OK) st = scale_weights(part, factor);
     FF_GO(ff_agree(r->comm, st));
     ff_mesh_destroy(mp);
     *mp = part;
     part = NULL;
 done:
     ff_free(keep);
-    ff_free(w);
     ff_mesh_destroy(&part);
     return st;
 }
@@ -273,6 +286,8 @@ static ff_status add_boundary(reader *r, int bc, const char *target)
         FF_GO(read_cell_field(r, object, b->fields.item[i].name,
                               b->fields.item[i].rank == 0 ? 1 : r->m->config->dim, m));
     }
+    object_name(object, fields, weights_name);
+    if (ff_h5_exists(r->f, object)) FF_GO(read_cell_field(r, object, weights_name, 1, m));
     if (is_target) FF_GO(read_truth_cells(r, m));
     if (is_target && r->opts->inside) FF_GO(ff_agree(r->comm, number_cells(m)));
     bool drawn = r->opts->faces > 0 && r->opts->faces < m->n_cells_global;

@@ -203,7 +203,7 @@ class Samples(ref.Case):
         with h5py.File(os.path.join(root, "plain.h5"), "w") as f:
             f["x"] = [1]
         out = self.path("with_field.vtp")
-        ref.write_vtp(out, np.asarray(p), np.asarray(c)[:, ::-1], {"C_p": np.arange(len(c)) / 80})
+        ref.write_vtp(out, np.asarray(p), np.asarray(c)[:, ::-1], {"C_p": np.arange(len(c)) / 80, "ln(1+nut/nu)": np.ones(len(c))})
         os.replace(out, os.path.join(root, "b.vtp"))
         with open(os.path.join(root, "parameters.csv"), "w") as f:
             f.write("file, lengths.L, global.U_dir.x, global.U_dir.y, global.U_dir.z, global.mach\n"
@@ -221,6 +221,7 @@ class Samples(ref.Case):
             self.assertEqual(f["lengths"].attrs["L"], 2.5)
             self.assertEqual(f["global"].attrs["U_dir"].tolist(), [0, 1, 0])
             np.testing.assert_allclose(f["targets/fields/C_p"][()], np.arange(len(c)) / 80, atol=1e-7)
+            self.assertEqual(f["targets/fields/ln(1+nut_nu)"].attrs["original_name"], "ln(1+nut/nu)")
 
 
 if __name__ == "__main__":
