@@ -2,7 +2,7 @@
  * source instead of a pair
  * Work    features and vectors of the records, a thread an item of a source; h0 = b + W features and feature cotangents
  *         W^T h0_bar, a block 64 x 64 entries; cotangents of vectors, a thread a vector of a source; weight gradients,
- *         a block 64 x 64 entries over UNITS units; global vectors and length, a thread an entry of a unit
+ *         a block 64 x 64 entries over 1 to 16 units; global vectors and length, a thread an entry of a unit
  * Launch  block 256; 8.5 KiB of shared memory; 4 x 4 entries a thread
  * Shapes  adj_source_io
  * Order   products in ascending index, a unit's sources in order, float32; rounded once a unit to the words of
@@ -16,7 +16,7 @@
 
 #include "ff_adj_tile.h"
 
-enum { SOURCE_THREADS = 256, TILE = 64, DEPTH = 16, ROW = TILE + 4, UNITS = 16 };
+enum { SOURCE_THREADS = 256, TILE = 64, DEPTH = 16, ROW = TILE + 4, MOST_UNITS = 16, ENOUGH_BLOCKS = 512 };
 
 typedef float slab[DEPTH][ROW];
 
@@ -66,8 +66,8 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
     adj_features(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io)
 {
     int64_t t = (int64_t)blockIdx.x * SOURCE_THREADS + threadIdx.x, items = ff_adj_source_items(&c),
-            s = t / items;
-    if (s < io.n_slot)
+            s = io.slot_begin + t / items;
+    if (s < io.slot_end)
         ff_adj_source_item(&c, io.raw + s * c.n_raw, io.gvec, (int)(t % items), io.feat + s * (c.n_feat + 1),
                            io.rec + s * c.rec_len);
 }
@@ -77,11 +77,11 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
 {
     __shared__ __align__(16) slab a, b;
     int out0 = (int)blockIdx.y * TILE;
-    int64_t slot0 = (int64_t)blockIdx.x * TILE;
+    int64_t slot0 = io.slot_begin + (int64_t)blockIdx.x * TILE;
     float acc[4][4];
     each_slab(acc, a, b, 0, c.n_feat, [&](int k0, int e) {
         int k = e % DEPTH, i = e / DEPTH;
-        bool here = k0 + k < c.n_feat && slot0 + i < io.n_slot;
+        bool here = k0 + k < c.n_feat && slot0 + i < io.slot_end;
         a[k][i] = here ? io.feat[(slot0 + i) * (c.n_feat + 1) + k0 + k] : 0.0f;
         k = e / TILE;
         i = e % TILE;
@@ -91,7 +91,7 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
     each_entry(acc, [&](int row, int col, float v) {
         int64_t s = slot0 + row;
         int o = out0 + col;
-        if (s < io.n_slot && o < c.off_m) io.rec[s * c.rec_len + o] = v + io.b[o];
+        if (s < io.slot_end && o < c.off_m) io.rec[s * c.rec_len + o] = v + io.b[o];
     });
 }
 
@@ -100,11 +100,11 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
 {
     __shared__ __align__(16) slab a, b;
     int feat0 = (int)blockIdx.y * TILE;
-    int64_t slot0 = (int64_t)blockIdx.x * TILE;
+    int64_t slot0 = io.slot_begin + (int64_t)blockIdx.x * TILE;
     float acc[4][4];
     each_slab(acc, a, b, 0, c.n_out, [&](int k0, int e) {
         int k = e % DEPTH, i = e / DEPTH;
-        bool here = k0 + k < c.n_out && slot0 + i < io.n_slot;
+        bool here = k0 + k < c.n_out && slot0 + i < io.slot_end;
         a[k][i] = here ? (float)io.rows[(slot0 + i) * c.row_len + k0 + k] : 0.0f;
         k = e % 8 + e / (8 * TILE) * 8; /* a weight's neighbours are those of the next units */
         i = e / 8 % TILE;
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
     each_entry(acc, [&](int row, int col, float v) {
         int64_t s = slot0 + row;
         int f = feat0 + col;
-        if (s < io.n_slot && f < c.n_feat) io.feat_bar[s * c.n_feat + f] = v;
+        if (s < io.slot_end && f < c.n_feat) io.feat_bar[s * c.n_feat + f] = v;
     });
 }
 
@@ -122,8 +122,8 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
     adj_vectors_back(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io)
 {
     int64_t t = (int64_t)blockIdx.x * SOURCE_THREADS + threadIdx.x, items = ff_adj_source_back_items(&c),
-            s = t / items;
-    if (s >= io.n_slot) return;
+            s = io.slot_begin + t / items;
+    if (s >= io.slot_end) return;
     ff_adj_source_bar out = {io.raw_bar + s * c.n_raw, io.strength_bar + s,
                              io.x_bar != NULL ? io.x_bar + s * c.dim : NULL,
                              io.gvec_bar + s * c.n_gvec * (2 + c.dim), io.first};
@@ -132,13 +132,14 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
 }
 
 static __global__ void __launch_bounds__(SOURCE_THREADS)
-    adj_source_weights(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io)
+    adj_source_weights(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io,
+                       int units)
 {
     __shared__ __align__(16) slab a, b;
     int ty = (int)threadIdx.x / 16, tx = (int)threadIdx.x % 16, out0 = (int)blockIdx.y * TILE,
         feat0 = (int)blockIdx.z * TILE;
-    int64_t first = (int64_t)blockIdx.x * UNITS, last = first + UNITS < io.n_unit ? first + UNITS : io.n_unit,
-            hi[4][4] = {}, lo[4][4] = {};
+    int64_t first = io.unit_begin + (int64_t)blockIdx.x * units,
+            last = first + units < io.unit_end ? first + units : io.unit_end, hi[4][4] = {}, lo[4][4] = {};
     float acc[4][4];
     bool good = true;
     for (int64_t u = first; u < last; u++) {
@@ -175,10 +176,11 @@ static __global__ void __launch_bounds__(SOURCE_THREADS)
     adj_terms(const __grid_constant__ ff_adj_source c, const __grid_constant__ adj_source_io io)
 {
     int per = c.n_gvec * (2 + c.dim) + 1;
-    int64_t t = (int64_t)blockIdx.x * SOURCE_THREADS + threadIdx.x, u = t / per;
+    int64_t t = (int64_t)blockIdx.x * SOURCE_THREADS + threadIdx.x, u = io.unit_begin + t / per;
     int entry = (int)(t % per);
     double sum = 0.0;
-    if (u >= io.n_unit) return;
+    if (u >= io.unit_end) return;
+#pragma unroll 8 /* loads ahead: few threads, each of which would wait for one after the other */
     for (int64_t s = io.unit_off[u]; s < io.unit_off[u + 1]; s++)
         sum += ff_adj_source_term(&c, io.rows + s * c.row_len, io.gvec_bar + s * (per - 1), entry);
     adj_exact_add(io.grad + 2 * ff_adj_source_term_at(&c, entry), (float)sum, io.bad);
@@ -191,32 +193,37 @@ static unsigned blocks(int64_t n, int64_t per)
 
 cudaError_t adj_source_features(const ff_adj_source *c, const adj_source_io *io, cudaStream_t s)
 {
-    if (io->n_slot == 0) return cudaSuccess;
-    adj_features<<<blocks(io->n_slot * ff_adj_source_items(c), SOURCE_THREADS), SOURCE_THREADS, 0, s>>>(*c,
-                                                                                                        *io);
+    int64_t n = io->slot_end - io->slot_begin;
+    if (n == 0) return cudaSuccess;
+    adj_features<<<blocks(n * ff_adj_source_items(c), SOURCE_THREADS), SOURCE_THREADS, 0, s>>>(*c, *io);
     return cudaGetLastError();
 }
 
 cudaError_t adj_source_hidden(const ff_adj_source *c, const adj_source_io *io, cudaStream_t s)
 {
-    if (io->n_slot == 0) return cudaSuccess;
-    dim3 grid(blocks(io->n_slot, TILE), blocks(c->off_m, TILE));
+    int64_t n = io->slot_end - io->slot_begin;
+    if (n == 0) return cudaSuccess;
+    dim3 grid(blocks(n, TILE), blocks(c->off_m, TILE));
     adj_hidden<<<grid, SOURCE_THREADS, 0, s>>>(*c, *io);
     return cudaGetLastError();
 }
 
 cudaError_t adj_source_back(const ff_adj_source *c, const adj_source_io *io, cudaStream_t s)
 {
-    if (io->n_slot == 0) return cudaSuccess;
+    int64_t n = io->slot_end - io->slot_begin, units = io->unit_end - io->unit_begin;
+    if (n == 0) return cudaSuccess;
     if (c->n_feat > 0) {
-        dim3 grid(blocks(io->n_slot, TILE), blocks(c->n_feat, TILE));
+        dim3 grid(blocks(n, TILE), blocks(c->n_feat, TILE));
         adj_features_back<<<grid, SOURCE_THREADS, 0, s>>>(*c, *io);
     }
-    adj_vectors_back<<<blocks(io->n_slot * ff_adj_source_back_items(c), SOURCE_THREADS), SOURCE_THREADS, 0,
-                       s>>>(*c, *io);
-    dim3 grid(blocks(io->n_unit, UNITS), blocks(c->n_out, TILE), blocks(c->n_feat + 1, TILE));
-    adj_source_weights<<<grid, SOURCE_THREADS, 0, s>>>(*c, *io);
-    adj_terms<<<blocks(io->n_unit * (c->n_gvec * (2 + c->dim) + 1), SOURCE_THREADS), SOURCE_THREADS, 0, s>>>(
-        *c, *io);
+    adj_vectors_back<<<blocks(n * ff_adj_source_back_items(c), SOURCE_THREADS), SOURCE_THREADS, 0, s>>>(*c,
+                                                                                                        *io);
+    dim3 grid(1, blocks(c->n_out, TILE), blocks(c->n_feat + 1, TILE));
+    int64_t per = units * grid.y * grid.z / ENOUGH_BLOCKS + 1;
+    if (per > MOST_UNITS) per = MOST_UNITS;
+    grid.x = blocks(units, per);
+    adj_source_weights<<<grid, SOURCE_THREADS, 0, s>>>(*c, *io, (int)per);
+    adj_terms<<<blocks(units * (c->n_gvec * (2 + c->dim) + 1), SOURCE_THREADS), SOURCE_THREADS, 0, s>>>(*c,
+                                                                                                        *io);
     return cudaGetLastError();
 }

@@ -284,13 +284,17 @@ static __global__ void adj_wide_sums(const __grid_constant__ ff_adj_cfg c,
     if (bad) *io.pairs.bad = 1;
 }
 
-cudaError_t adj_wide_weights(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s)
+cudaError_t adj_wide_weights(const adj_wide_io *io, int sms, cudaStream_t s)
 {
+    int items = io->n_block * PARTS;
     cudaError_t e = cudaFuncSetAttribute(adj_wide_squares, cudaFuncAttributeMaxDynamicSharedMemorySize, SMEM);
     if (e != cudaSuccess) return e;
-    adj_wide_squares<<<(unsigned)sms, THREADS, SMEM, s>>>(*io);
-    e = cudaGetLastError();
-    if (e != cudaSuccess) return e;
+    adj_wide_squares<<<(unsigned)(items < sms ? items : sms), THREADS, SMEM, s>>>(*io);
+    return cudaGetLastError();
+}
+
+cudaError_t adj_wide_add(const adj_wide *w, const adj_wide_io *io, cudaStream_t s)
+{
     adj_wide_sums<<<(AW_PART + SUM_THREADS - 1) / SUM_THREADS, SUM_THREADS, 0, s>>>(w->c, *io);
     return cudaGetLastError();
 }

@@ -9,10 +9,11 @@ extern "C" {
 #include "ff_adj_source.h"
 }
 
-/* Device pointers. A slot's row of features holds n_feat + 1 floats. */
+/* Device pointers, indexed by slots and units of the whole list; of the rows only those of the slots in work are there. A
+ * slot's row of features holds n_feat + 1 floats. */
 typedef struct adj_source_io {
-    int64_t n_slot, n_unit;
-    const int64_t *unit_off;        /* [n_unit + 1] */
+    int64_t slot_begin, slot_end, unit_begin, unit_end; /* in work */
+    const int64_t *unit_off;                            /* [n_unit + 1] */
     const float *w, *b, *gvec, *raw; /* of the network; [n_slot][n_raw] */
     float *feat, *rec;              /* [n_slot][n_feat + 1], [n_slot][rec_len] */
     const double *rows;             /* [n_slot][row_len] */

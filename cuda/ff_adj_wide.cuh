@@ -112,7 +112,8 @@ ff_status adj_wide_open(ff_cuda_impl *impl, const ff_adj_view *v, const ff_adj_c
 void adj_wide_close(ff_cuda_impl *impl, adj_wide **w);
 
 cudaError_t adj_wide_tiles(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s);
-/* Weight gradients of the chunk's tiles, added to the words of grad. */
-cudaError_t adj_wide_weights(const adj_wide *w, const adj_wide_io *io, int sms, cudaStream_t s);
+/* Weight gradients of the chunk's list blocks; then added to the words of grad, one chunk after the other. */
+cudaError_t adj_wide_weights(const adj_wide_io *io, int sms, cudaStream_t s);
+cudaError_t adj_wide_add(const adj_wide *w, const adj_wide_io *io, cudaStream_t s);
 
 #endif

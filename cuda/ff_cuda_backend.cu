@@ -22,13 +22,16 @@ static ff_status net_create(void *impl, const ff_globe_shape *s, const float *co
     const ff_cuda_impl *c = (const ff_cuda_impl *)impl;
     ff_status st = ff_cuda_net_create(s, w, b, gscalar, gvector, length, c->precision, c->stream, &net);
     *out = (ff_pair_net *)net;
-    return st == FF_OK ? ff_cuda_wait(c->pool) : st; /* an evaluation may use it on another stream */
+    if (st != FF_OK) return st;
+    ff_cuda_pool_count(c->pool, FF_CUDA_WEIGHTS, (int64_t)net->block_bytes);
+    return ff_cuda_wait(c->pool); /* an evaluation may use it on another stream */
 }
 
 static void net_destroy(void *impl, ff_pair_net **net)
 {
     ff_cuda_net *n = (ff_cuda_net *)*net;
-    (void)impl;
+    if (n != NULL)
+        ff_cuda_pool_count(((ff_cuda_impl *)impl)->pool, FF_CUDA_WEIGHTS, -(int64_t)n->block_bytes);
     ff_cuda_net_destroy(&n);
     *net = NULL;
 }
@@ -63,6 +66,7 @@ static ff_status job_create(void *impl, const ff_pair_lists *l, ff_pair_job **ou
     *out = NULL;
     if (j == NULL) return FF_E_MEM;
     j->pool = c->pool;
+    (void)ff_cuda_pool_kind(c->pool, FF_CUDA_LISTS);
     FF_GO(put(c, j, 0, 4 * n * sizeof(double), l->x_t));
     FF_GO(put(c, j, 1, (n + 1) * sizeof(int32_t), l->seg_off));
     FF_GO(put(c, j, 2, seg * sizeof(int64_t), l->seg_src));
@@ -150,6 +154,7 @@ static ff_status job_run(void *impl, ff_pair_job *j, ff_pair_net *const *nets, i
         if (ff_cuda_record_bytes((const ff_cuda_net *)nets[b], n_src) > bytes[REC])
             bytes[REC] = ff_cuda_record_bytes((const ff_cuda_net *)nets[b], n_src);
     if (n_out == 0) return FF_OK;
+    (void)ff_cuda_pool_kind(c->pool, FF_CUDA_RECORDS);
     for (int k = 0; k < N_BLOCKS; k++) FF_GO(ff_cuda_alloc(c->pool, bytes[k], &d[k]));
     FF_GO(ff_cuda_put(c->pool, d[X], x, bytes[X]));
     FF_GO(ff_cuda_put(c->pool, d[RAW], raw, bytes[RAW]));
@@ -162,6 +167,20 @@ done:
 static int64_t device_peak(void *impl)
 {
     return ff_cuda_pool_peak(((ff_cuda_impl *)impl)->pool);
+}
+
+static void device_memory(void *impl, ff_device_memory *m)
+{
+    ff_cuda_peaks p;
+    ff_cuda_pool_peaks(((ff_cuda_impl *)impl)->pool, &p);
+    *m = {p.all,
+          p.lists,
+          p.rest,
+          p.part[FF_CUDA_WEIGHTS],
+          p.part[FF_CUDA_POINTS],
+          p.part[FF_CUDA_RECORDS],
+          p.part[FF_CUDA_CHUNK],
+          p.part[FF_CUDA_OTHER]};
 }
 
 int ff_cuda_device_count(void)
@@ -191,6 +210,8 @@ static ff_status lane_net_create(void *impl, const ff_globe_shape *s, const floa
     const ff_cuda_impl *c = (const ff_cuda_impl *)impl;
     FF_CU(cudaSetDevice(c->device)); /* of this thread, whatever it has done before */
     st = ff_cuda_net_create(s, w, b, gscalar, gvector, length, c->precision, c->stream, (ff_cuda_net **)out);
+    if (st == FF_OK)
+        ff_cuda_pool_count(c->pool, FF_CUDA_WEIGHTS, (int64_t)((ff_cuda_net *)*out)->block_bytes);
 done:
     return st;
 }
@@ -287,6 +308,7 @@ static ff_status table_create(int device, ff_cuda_precision precision, const ff_
     b->job_destroy = job_destroy;
     b->job_run = job_run;
     b->device_peak = device_peak;
+    b->device_memory = device_memory;
     *out = b;
     c = NULL;
     b = NULL;
@@ -351,6 +373,7 @@ void ff_cuda_backend_destroy(ff_pair_backend **bp)
     if (*bp == NULL) return;
     ff_cuda_impl *c = (ff_cuda_impl *)(*bp)->impl;
     ff_cuda_pool_destroy(&c->pool);
+    ff_adj_sides_close(&c->sides);
     (void)cudaStreamDestroy(c->stream);
     ff_free(c);
     ff_free(*bp);

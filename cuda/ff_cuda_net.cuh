@@ -44,6 +44,7 @@ struct ff_cuda_net {
     float *bias;                      /* fused kernels: hidden layers 2.., outputs */
     int32_t *tab;                     /* general fused kernel: see ff_mma_pack() */
     char *block;                      /* all of the above */
+    size_t block_bytes;
     cudaStream_t stream;              /* in whose order the block is freed */
 };
 

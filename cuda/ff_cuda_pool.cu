@@ -6,12 +6,13 @@ extern "C" {
 #include "ff_mem.h"
 }
 
-#include <atomic>
+#include <pthread.h>
 #include <string.h>
 
 typedef struct pool_block {
     void *p;
     int64_t bytes;
+    ff_cuda_kind kind;
 } pool_block;
 
 enum { PINNED_BYTES = 8 << 20, MAX_COPIES = 16 };
@@ -24,13 +25,16 @@ typedef struct pool_copy {
 
 /* Of a pool and those beside it. */
 typedef struct pool_count {
-    std::atomic<int64_t> used, peak, budget;
+    pthread_mutex_t lock; /* of all below */
+    int64_t used, budget, of[FF_CUDA_N_KINDS];
+    ff_cuda_peaks peak;
 } pool_count;
 
 struct ff_cuda_pool {
     cudaStream_t stream;
     cudaMemPool_t memory, own; /* own: NULL where the device's default serves */
     pool_count *count, mine;
+    ff_cuda_kind kind; /* of blocks to come */
     pool_block *block; /* [n] */
     int64_t n, cap;
     /* Beside another only: freed blocks for the next call, and pinned memory that copies go through, so that a thread asks
@@ -54,6 +58,7 @@ static ff_status create(ff_cuda_pool *parent, void *stream, ff_cuda_pool **out)
     if (p == NULL) return FF_E_MEM;
     p->stream = (cudaStream_t)stream;
     p->count = parent != NULL ? parent->count : &p->mine;
+    (void)pthread_mutex_init(&p->mine.lock, NULL);
     FF_CU(cudaGetDevice(&device));
     if (parent != NULL) { /* the default pool may make a stream wait for what another has freed */
         memset(&props, 0, sizeof props);
@@ -84,12 +89,32 @@ ff_status ff_cuda_pool_create_beside(ff_cuda_pool *parent, void *stream, ff_cuda
     return create(parent, stream, out);
 }
 
+void ff_cuda_pool_count(ff_cuda_pool *pool, ff_cuda_kind kind, int64_t bytes)
+{
+    pool_count *c = pool->count;
+    (void)pthread_mutex_lock(&c->lock);
+    c->used += bytes;
+    c->of[kind] += bytes;
+    int64_t lists = c->of[FF_CUDA_LISTS], rest = c->used - lists;
+    if (c->used > c->peak.all) c->peak.all = c->used;
+    if (lists > c->peak.lists) c->peak.lists = lists;
+    if (rest > c->peak.rest) {
+        c->peak.rest = rest;
+        memcpy(c->peak.part, c->of, sizeof c->of);
+        c->peak.part[FF_CUDA_LISTS] = 0;
+    }
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
+static void give_back(ff_cuda_pool *p, const pool_block *b)
+{
+    (void)cudaFreeAsync(b->p, p->stream);
+    ff_cuda_pool_count(p, b->kind, -b->bytes);
+}
+
 static void drop_spares(ff_cuda_pool *p)
 {
-    for (int64_t k = 0; k < p->n_spare; k++) {
-        (void)cudaFreeAsync(p->spare[k].p, p->stream);
-        p->count->used -= p->spare[k].bytes;
-    }
+    for (int64_t k = 0; k < p->n_spare; k++) give_back(p, &p->spare[k]);
     p->n_spare = 0;
 }
 
@@ -98,10 +123,7 @@ void ff_cuda_pool_destroy(ff_cuda_pool **pool)
     ff_cuda_pool *p = *pool;
     if (p == NULL) return;
     drop_spares(p);
-    for (int64_t k = 0; k < p->n; k++) {
-        (void)cudaFreeAsync(p->block[k].p, p->stream);
-        p->count->used -= p->block[k].bytes;
-    }
+    for (int64_t k = 0; k < p->n; k++) give_back(p, &p->block[k]);
     if (p->own != NULL) {
         (void)cudaStreamSynchronize(p->stream);
         (void)cudaMemPoolDestroy(p->own);
@@ -109,6 +131,7 @@ void ff_cuda_pool_destroy(ff_cuda_pool **pool)
     if (p->pinned != NULL) (void)cudaFreeHost(p->pinned);
     ff_free(p->block);
     ff_free(p->spare);
+    (void)pthread_mutex_destroy(&p->mine.lock);
     ff_free(p);
     *pool = NULL;
 }
@@ -123,13 +146,6 @@ static double mib(int64_t bytes)
     return (double)bytes / 1048576;
 }
 
-static void count_in(pool_count *c, int64_t size)
-{
-    int64_t now = c->used += size, peak = c->peak;
-    while (now > peak && !c->peak.compare_exchange_weak(peak, now)) {
-    }
-}
-
 /* A spare block that fits, or bytes 0. */
 static pool_block take_spare(ff_cuda_pool *p, int64_t size)
 {
@@ -137,15 +153,20 @@ static pool_block take_spare(ff_cuda_pool *p, int64_t size)
         if (p->spare[k].bytes >= size && p->spare[k].bytes <= size + size / 4) {
             pool_block b = p->spare[k];
             p->spare[k] = p->spare[--p->n_spare];
+            if (b.kind != p->kind) {
+                ff_cuda_pool_count(p, b.kind, -b.bytes);
+                ff_cuda_pool_count(p, p->kind, b.bytes);
+                b.kind = p->kind;
+            }
             return b;
         }
-    return {NULL, 0};
+    return {NULL, 0, FF_CUDA_OTHER};
 }
 
 static ff_status new_block(ff_cuda_pool *p, int64_t size, pool_block *out)
 {
     ff_status st = FF_OK;
-    int64_t used = p->count->used, budget = p->count->budget;
+    int64_t used = ff_cuda_pool_used(p), budget = p->count->budget;
     void *block = NULL;
     if (budget > 0 && used + size > budget)
         return ff_fail(FF_E_MEM,
@@ -159,8 +180,8 @@ static ff_status new_block(ff_cuda_pool *p, int64_t size, pool_block *out)
                        mib(used), cudaGetErrorString(e));
     }
     FF_CU(e);
-    count_in(p->count, size);
-    *out = {block, size};
+    ff_cuda_pool_count(p, p->kind, size);
+    *out = {block, size, p->kind};
 done:
     return st;
 }
@@ -195,8 +216,7 @@ void ff_cuda_free(ff_cuda_pool *p, const void *block)
             p->spare[p->n_spare++] = b;
             return;
         }
-        (void)cudaFreeAsync(b.p, p->stream);
-        p->count->used -= b.bytes;
+        give_back(p, &b);
         return;
     }
 }
@@ -259,18 +279,41 @@ done:
     return st;
 }
 
+ff_cuda_kind ff_cuda_pool_kind(ff_cuda_pool *pool, ff_cuda_kind kind)
+{
+    ff_cuda_kind before = pool->kind;
+    pool->kind = kind;
+    return before;
+}
+
+void ff_cuda_pool_peaks(ff_cuda_pool *pool, ff_cuda_peaks *p)
+{
+    (void)pthread_mutex_lock(&pool->count->lock);
+    *p = pool->count->peak;
+    (void)pthread_mutex_unlock(&pool->count->lock);
+}
+
 void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes)
 {
     pool->count->budget = bytes;
 }
+
 int64_t ff_cuda_pool_used(const ff_cuda_pool *pool)
 {
-    return pool->count->used;
+    (void)pthread_mutex_lock(&pool->count->lock);
+    int64_t used = pool->count->used;
+    (void)pthread_mutex_unlock(&pool->count->lock);
+    return used;
 }
+
 int64_t ff_cuda_pool_peak(const ff_cuda_pool *pool)
 {
-    return pool->count->peak;
+    (void)pthread_mutex_lock(&pool->count->lock);
+    int64_t peak = pool->count->peak.all;
+    (void)pthread_mutex_unlock(&pool->count->lock);
+    return peak;
 }
+
 int64_t ff_cuda_pool_blocks(const ff_cuda_pool *pool)
 {
     return pool->n;

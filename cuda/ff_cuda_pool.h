@@ -11,6 +11,17 @@ extern "C" {
 
 typedef struct ff_cuda_pool ff_cuda_pool;
 
+/* What blocks are for, so that their peaks can be told apart (ff_device_memory has the same). */
+typedef enum ff_cuda_kind {
+    FF_CUDA_OTHER,
+    FF_CUDA_WEIGHTS, /* networks; gradients */
+    FF_CUDA_POINTS,  /* geometry, trees, values of points and nodes */
+    FF_CUDA_LISTS,   /* pair lists, and what making them takes */
+    FF_CUDA_RECORDS, /* of the sources in work: records, sums */
+    FF_CUDA_CHUNK,   /* of the pairs in work */
+    FF_CUDA_N_KINDS
+} ff_cuda_kind;
+
 /* On the current device. stream: a cudaStream_t, borrowed, on which all blocks are used.                     Local */
 ff_status ff_cuda_pool_create(void *stream, ff_cuda_pool **out);
 /* One more for another thread and stream: memory of its own, counted and limited with parent's, which outlives it.
@@ -34,6 +45,19 @@ ff_status ff_cuda_new(ff_cuda_pool *pool, const void *host, size_t bytes, void *
 ff_status ff_cuda_get(ff_cuda_pool *pool, void *host, const void *d, size_t bytes);
 ff_status ff_cuda_zero(ff_cuda_pool *pool, void *d, size_t bytes);
 ff_status ff_cuda_wait(ff_cuda_pool *pool); /* for the stream; reports what failed on it */
+
+/* Of the blocks asked for from now on; returns the kind before. */
+ff_cuda_kind ff_cuda_pool_kind(ff_cuda_pool *pool, ff_cuda_kind kind);
+/* Counts memory that is not the pool's; negative: it is gone. */
+void ff_cuda_pool_count(ff_cuda_pool *pool, ff_cuda_kind kind, int64_t bytes);
+
+/* Largest sizes so far, of all pools beside it. */
+typedef struct ff_cuda_peaks {
+    int64_t all, lists;            /* of everything; of lists alone */
+    int64_t rest;                  /* of everything but lists */
+    int64_t part[FF_CUDA_N_KINDS]; /* what rest was made of then; lists: 0 */
+} ff_cuda_peaks;
+void ff_cuda_pool_peaks(ff_cuda_pool *pool, ff_cuda_peaks *p);
 
 void ff_cuda_pool_set_budget(ff_cuda_pool *pool, int64_t bytes); /* 0: none */
 int64_t ff_cuda_pool_used(const ff_cuda_pool *pool);             /* of all beside it, and so is the peak */

@@ -228,11 +228,14 @@ static ff_status start_parts(ff_resident *r, const ff_resident_cloud *given)
 
 static ff_status res_start(ff_resident *r, const ff_resident_cloud *given)
 {
+    (void)ff_cuda_pool_kind(r->impl->pool, FF_CUDA_POINTS);
     start_shapes(r, given);
     FF_TRY(ff_res_whole(r) ? start_whole(r, given) : start_parts(r, given));
     FF_TRY(ff_res_phase(r, "lists"));
+    (void)ff_cuda_pool_kind(r->impl->pool, FF_CUDA_LISTS);
     FF_TRY(ff_res_lists(r));
     FF_TRY(ff_res_split_lists(r));
+    (void)ff_cuda_pool_kind(r->impl->pool, FF_CUDA_POINTS);
     return ff_res_phase(r, NULL);
 }
 
@@ -283,6 +286,15 @@ static ff_status res_values(ff_resident *r, int source, float *rows)
 
 /* ---- life ---- */
 
+static void res_idle(ff_resident *r)
+{
+    for (int k = 0; k < FF_RES_N_WORK; k++) {
+        ff_cuda_free(r->impl->pool, r->work[k]);
+        r->work[k] = NULL;
+        r->work_bytes[k] = 0;
+    }
+}
+
 /* Streams and events of several ranks. Messages go first where both streams have work: others wait for them. */
 static ff_status ranks_alloc(ff_resident *r)
 {
@@ -324,7 +336,7 @@ static void res_destroy(ff_resident **rp)
     drop(r);
     passes_free(r);
     ff_free(r->passes_n);
-    for (int k = 0; k < FF_RES_N_WORK; k++) ff_cuda_free(r->impl->pool, r->work[k]);
+    res_idle(r);
     ff_cuda_free(r->impl->pool, r->d_count);
     ff_cuda_free(r->impl->pool, r->d_weight);
     ff_cuda_free(r->impl->pool, r->d_bias);
@@ -382,6 +394,6 @@ done:
     return st;
 }
 
-const ff_resident_ops ff_cuda_resident_ops = {res_create,    res_destroy,   res_start,  ff_res_layer,
-                                              res_rows,      res_fields,    res_values, ff_res_counts,
-                                              ff_res_phases, ff_res_traffic};
+const ff_resident_ops ff_cuda_resident_ops = {res_create,    res_destroy,    res_start,  ff_res_layer,
+                                              res_rows,      res_fields,     res_values, ff_res_counts,
+                                              ff_res_phases, ff_res_traffic, res_idle};

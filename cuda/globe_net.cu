@@ -197,6 +197,7 @@ static ff_status send_parcel(const parcel *p, ff_cuda_net *net)
 {
     ff_status st = FF_OK;
     FF_CU(cudaMallocAsync(&net->block, p->n + 16, net->stream));
+    net->block_bytes = p->n + 16;
     FF_CU(cudaMemcpyAsync(net->block, p->host, p->n, cudaMemcpyHostToDevice, net->stream));
     for (int k = 0; k < p->n_pieces; k++) *p->piece[k] = net->block + p->at[k];
 done:

@@ -21,6 +21,7 @@
 #include "ff_cuda_impl.cuh"
 
 #include "ff_adj_device.cuh"
+#include "ff_adj_job.cuh"
 #include "ff_adj_source.cuh"
 #include "ff_adj_wide.cuh"
 
@@ -32,7 +33,9 @@ static_assert((int)FF_ADJ_F32 == FF_CUDA_F32 && (int)FF_ADJ_TF32 == FF_CUDA_TF32
                   (int)FF_ADJ_BF16 == FF_CUDA_BF16,
               "one numbering of precisions");
 
-enum { REDUCE_THREADS = 256, CHUNK_BYTES = 512 << 20, WIDE_CHUNK_BYTES = 1 << 30, MOST_BLOCKS = 65535 };
+/* Bytes: of a chunk, and of a wide one without its sums; of a span's sources; of a span's lists, where they are streamed. */
+enum { CHUNK_BYTES = 128 << 20, WIDE_CHUNK_BYTES = 1 << 30, SPAN_BYTES = 128 << 20, LISTS_BYTES = 256 << 20 };
+enum { REDUCE_THREADS = 256, MOST_BLOCKS = 65535, HALVES = 2 };
 
 template <int PREC, int MT>
 static __global__ void __launch_bounds__(MT == 8 || (MT == 4 && PREC == FF_ADJ_F32) ? 256 : 512, 1)
@@ -83,39 +86,7 @@ static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __gr
     if (i < n * c.row_len) adj_reduce(&c, &io, group_off, slot + i / c.row_len, (int)(i % c.row_len), rows);
 }
 
-/* Targets of a slot's groups from its runs, a warp a slot: 32 runs at a time find their places by a scan. */
-static __global__ void adj_expand(int64_t n_slot, const int64_t *run_off, const ff_adj_run *run,
-                                  const int64_t *group_off, int32_t *target, int32_t *group_slot)
-{
-    int64_t slot = ((int64_t)blockIdx.x * REDUCE_THREADS + threadIdx.x) / 32;
-    int lane = (int)threadIdx.x % 32;
-    if (slot >= n_slot) return;
-    int64_t at = FF_ADJ_GROUP * group_off[slot], end = FF_ADJ_GROUP * group_off[slot + 1];
-    for (int64_t k = run_off[slot]; k < run_off[slot + 1]; k += 32) {
-        ff_adj_run r = {0, 0, 0};
-        if (k + lane < run_off[slot + 1]) r = run[k + lane];
-        int sum = r.n, longest = r.n;
-        for (int d = 1; d < 32; d *= 2) {
-            int below = __shfl_up_sync(0xffffffffu, sum, d), other = __shfl_xor_sync(0xffffffffu, longest, d);
-            if (lane >= d) sum += below;
-            longest = other > longest ? other : longest;
-        }
-        if (longest <= 32) {
-            for (int i = 0; i < r.n; i++) target[at + sum - r.n + i] = r.first + i;
-        } else {
-            for (int q = 0; q < 32; q++) {
-                int first = __shfl_sync(0xffffffffu, r.first, q), n = __shfl_sync(0xffffffffu, r.n, q),
-                    from = __shfl_sync(0xffffffffu, sum, q) - n;
-                for (int i = lane; i < n; i += 32) target[at + from + i] = first + i;
-            }
-        }
-        at += __shfl_sync(0xffffffffu, sum, 31);
-    }
-    for (int64_t p = at + lane; p < end; p += 32) target[p] = -1;
-    for (int64_t g = group_off[slot] + lane; g < group_off[slot + 1]; g += 32) group_slot[g] = (int32_t)slot;
-}
-
-/* ---- networks and lists on the device ---- */
+/* ---- networks on the device ---- */
 
 struct ff_adj_net {
     ff_adj_cfg c;
@@ -127,100 +98,6 @@ struct ff_adj_net {
     uint32_t *image;
     float *bias;
 };
-
-struct ff_adj_job {
-    int64_t n_slot, n_target, n_block, n_unit;
-    int64_t *host_off, *host_tile;   /* [n_block + 1], host: groups; tiles of the wide kernels */
-    int32_t *first_slot, *last_slot; /* [n_block], host */
-    double *x_s, *x_t;               /* device, and so on */
-    int64_t *group_off, *block_off, *tile_off, *unit_off;
-    int32_t *group_slot, *target;
-};
-
-static void adj_job_destroy(void *impl, ff_adj_job **jp)
-{
-    ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
-    ff_adj_job *j = *jp;
-    if (j == NULL) return;
-    const void *device[] = {j->x_s,        j->x_t,    j->group_off, j->block_off,
-                            j->group_slot, j->target, j->tile_off,  j->unit_off};
-    for (size_t k = 0; k < sizeof device / sizeof *device; k++) ff_cuda_free(pool, device[k]);
-    ff_free(j->host_off);
-    ff_free(j->host_tile);
-    ff_free(j->first_slot);
-    ff_free(j->last_slot);
-    ff_free(j);
-    *jp = NULL;
-}
-
-/* First and last slot of each block, [n_block]; a slot's groups lie in blocks of one unit. */
-static void block_slots(const ff_adj_lists *l, ff_adj_job *j)
-{
-    int64_t first = 0, last = 0;
-    for (int64_t b = 0; b < l->n_block; b++) {
-        while (l->group_off[first + 1] <= l->block_off[b]) first++;
-        while (l->group_off[last + 1] < l->block_off[b + 1]) last++;
-        j->first_slot[b] = (int32_t)first;
-        j->last_slot[b] = (int32_t)last;
-    }
-}
-
-static ff_status expand_runs(ff_cuda_impl *c, const ff_adj_lists *l, ff_adj_job *j)
-{
-    ff_status st = FF_OK;
-    int64_t *run_off = NULL;
-    ff_adj_run *run = NULL;
-    FF_GO(ff_cuda_alloc(c->pool, (size_t)l->n_group * sizeof(int32_t), &j->group_slot));
-    FF_GO(ff_cuda_alloc(c->pool, FF_ADJ_GROUP * (size_t)l->n_group * sizeof(int32_t), &j->target));
-    FF_GO(ff_cuda_new(c->pool, l->run_off, ((size_t)l->n_slot + 1) * sizeof *run_off, &run_off));
-    FF_GO(ff_cuda_new(c->pool, l->run, (size_t)l->n_run * sizeof *run, &run));
-    if (l->n_slot == 0) goto done;
-    adj_expand<<<(unsigned)((32 * l->n_slot + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
-                 c->stream>>>(l->n_slot, run_off, run, j->group_off, j->target, j->group_slot);
-    FF_CU(cudaGetLastError());
-done:
-    ff_cuda_free(c->pool, run_off);
-    ff_cuda_free(c->pool, run);
-    return st;
-}
-
-static ff_status adj_job_create(void *impl, const ff_adj_lists *l, ff_adj_job **out)
-{
-    ff_status st = FF_OK;
-    ff_cuda_pool *pool = ((ff_cuda_impl *)impl)->pool;
-    size_t blocks = (size_t)l->n_block;
-    ff_adj_job *j = (ff_adj_job *)ff_mem_alloc0(1, sizeof *j);
-    *out = NULL;
-    if (j == NULL) return FF_E_MEM;
-    j->n_slot = l->n_slot;
-    j->n_target = l->n_target;
-    j->n_block = l->n_block;
-    j->n_unit = l->n_unit;
-    j->host_off = (int64_t *)ff_mem_alloc(blocks + 1, sizeof *j->host_off);
-    j->host_tile = (int64_t *)ff_mem_alloc0(blocks + 1, sizeof *j->host_tile);
-    j->first_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->first_slot);
-    j->last_slot = (int32_t *)ff_mem_alloc(blocks + 1, sizeof *j->last_slot);
-    if (j->host_off == NULL || j->host_tile == NULL || j->first_slot == NULL || j->last_slot == NULL)
-        FF_GO(FF_E_MEM);
-    memcpy(j->host_off, l->block_off, (blocks + 1) * sizeof *j->host_off);
-    for (size_t b = 0; b < blocks; b++) {
-        j->host_tile[b + 1] =
-            j->host_tile[b] + (l->block_off[b + 1] - l->block_off[b] + AW_GROUPS - 1) / AW_GROUPS;
-    }
-    FF_GO(ff_cuda_new(pool, l->x_s, 4 * (size_t)l->n_slot * sizeof(double), &j->x_s));
-    FF_GO(ff_cuda_new(pool, l->x_t, 4 * (size_t)l->n_target * sizeof(double), &j->x_t));
-    FF_GO(ff_cuda_new(pool, l->group_off, ((size_t)l->n_slot + 1) * sizeof(int64_t), &j->group_off));
-    FF_GO(ff_cuda_new(pool, l->block_off, (blocks + 1) * sizeof(int64_t), &j->block_off));
-    FF_GO(ff_cuda_new(pool, l->unit_off, ((size_t)l->n_unit + 1) * sizeof(int64_t), &j->unit_off));
-    FF_GO(ff_cuda_new(pool, j->host_tile, (blocks + 1) * sizeof(int64_t), &j->tile_off));
-    block_slots(l, j);
-    FF_GO(expand_runs((ff_cuda_impl *)impl, l, j));
-    *out = j;
-    j = NULL;
-done:
-    adj_job_destroy(impl, &j);
-    return st;
-}
 
 static void adj_net_destroy(void *impl, ff_adj_net **np)
 {
@@ -264,6 +141,7 @@ static ff_status adj_net_create(void *impl, const ff_adj_view *v, ff_adj_net **o
     ff_adj_net *n = (ff_adj_net *)ff_mem_alloc0(1, sizeof *n);
     *out = NULL;
     if (n == NULL) return FF_E_MEM;
+    (void)ff_cuda_pool_kind(c->pool, FF_CUDA_WEIGHTS);
     FF_CU(cudaGetDevice(&device));
     FF_CU(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     FF_GO(ff_adj_plan(v, (int)c->precision, shared, &n->c));
@@ -352,8 +230,8 @@ static cudaError_t weights(const ff_adj_cfg *c, const adj_io *io, const int64_t 
                                     : weights_side<FF_ADJ_F32>(c, io, block_off, grid, s);
 }
 
-/* Groups of a chunk: whole waves of tiles, as many as CHUNK_BYTES hold. */
-static ff_status chunk_groups(const ff_adj_cfg *c, int64_t *groups)
+/* Groups of a chunk: whole waves of tiles, as many as `room` bytes hold. */
+static ff_status chunk_groups(const ff_adj_cfg *c, int64_t room, int64_t *groups)
 {
     ff_status st = FF_OK;
     int device = 0, sms = 0, resident = 0;
@@ -365,22 +243,59 @@ static ff_status chunk_groups(const ff_adj_cfg *c, int64_t *groups)
         return ff_fail(FF_E_INTERNAL, "pair adjoint: no block of %d threads and %d bytes is resident",
                        c->threads, c->smem);
     wave = (int64_t)sms * resident * (c->rows / FF_ADJ_GROUP);
-    *groups = CHUNK_BYTES / bytes / wave * wave;
+    *groups = room / bytes / wave * wave;
     if (*groups < wave) *groups = wave;
-    if (*groups < FF_ADJ_BLOCK) *groups = FF_ADJ_BLOCK;
 done:
     return st;
 }
 
-/* All chunks; io holds everything but the groups. */
-static ff_status run_chunks(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_cfg *c, adj_io *io,
-                            int64_t most, double *rows)
+/* Device memory of a run: for all sources, for those of a span, for a chunk. The first three are zeroed. */
+enum {
+    GRAD,
+    TARGET,
+    BAD,
+    RAW,
+    STRENGTH,
+    OUT_BAR,
+    RAW_BAR,
+    STRENGTH_BAR,
+    X_BAR,
+    N_WHOLE,
+    ROWS = N_WHOLE,
+    FEAT,
+    REC,
+    FEAT_BAR,
+    GVEC_BAR,
+    N_SPAN,
+    CHUNK = N_SPAN,
+    GROUP_ROWS,
+    TILE,
+    PART,
+    N_BUFFER
+};
+
+/* A run's memory and sizes; networks have one shape, so the first tells for all. */
+typedef struct adj_run_state {
+    const ff_adj_job *job;
+    adj_spans spans;
+    int sms, halves; /* halves of GROUP_ROWS and PART, which chunks take in turn: 1 or HALVES */
+    int64_t most;    /* of a chunk: groups, or tiles of the wide kernels */
+    size_t bytes[N_BUFFER];
+    void *d[N_BUFFER];
+} adj_run_state;
+
+/* All chunks of a span; io holds everything but the groups. */
+static ff_status run_chunks(ff_cuda_impl *impl, const adj_run_state *r, const ff_adj_cfg *c,
+                            const adj_span *span, adj_io *io, double *rows)
 {
     ff_status st = FF_OK;
+    const ff_adj_job *j = r->job;
     cudaStream_t s = impl->stream;
-    for (int64_t b0 = 0, b1; b0 < j->n_block; b0 = b1) {
-        for (b1 = b0 + 1; b1 < j->n_block && b1 - b0 < MOST_BLOCKS; b1++)
-            if (j->host_off[b1 + 1] - j->host_off[b0] > most) break;
+    io->chunk = (uint32_t *)r->d[CHUNK];
+    io->group_rows = (float *)r->d[GROUP_ROWS];
+    for (int64_t b0 = span->block_begin, b1; b0 < span->block_end; b0 = b1) {
+        for (b1 = b0 + 1; b1 < span->block_end && b1 - b0 < MOST_BLOCKS; b1++)
+            if (j->host_off[b1 + 1] - j->host_off[b0] > r->most) break;
         int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
         io->group_begin = j->host_off[b0];
         io->group_end = j->host_off[b1];
@@ -394,54 +309,120 @@ done:
     return st;
 }
 
-/* Device memory of a run; the first three are zeroed. */
-enum {
-    GRAD,
-    TARGET,
-    BAD,
-    ROWS,
-    RAW,
-    STRENGTH,
-    OUT_BAR,
-    FEAT,
-    REC,
-    CHUNK,
-    GROUP_ROWS,
-    FEAT_BAR,
-    GVEC_BAR,
-    RAW_BAR,
-    STRENGTH_BAR,
-    X_BAR,
-    TILE,
-    PART,
-    N_BUFFER
-};
+/* ---- the wide kernels' chunks ---- */
 
-/* List blocks of a wide chunk of `tiles` tiles, each with room for its sums: twice what full blocks need. */
+/* List blocks of a wide chunk of `tiles` tiles, each with room for its sums: a quarter more than full blocks need. */
 static int64_t wide_blocks(int64_t tiles)
 {
-    return tiles * AW_GROUPS * 2 / FF_ADJ_BLOCK + 1;
+    return tiles * AW_GROUPS * 5 / (4 * FF_ADJ_BLOCK) + 2;
 }
 
-/* The wide kernels' way through all chunks of whole list blocks, at most `most` tiles each where a block has no more. */
-static ff_status run_wide(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_net *net, const adj_io *from,
-                          void **d, int64_t most)
+/* Microseconds of a chunk, about: rounds of the persistent kernels over all multiprocessors, as measured on the H200. Tiles
+ * are taken in twos, squares of a list block in six parts of some 32 tiles each. */
+static int64_t wide_cost(const adj_run_state *r, int64_t tiles, int64_t blocks)
+{
+    int64_t pairs = 2 * r->sms;
+    return 40 + (tiles + pairs - 1) / pairs * 26 + (6 * blocks + r->sms - 1) / r->sms * 42;
+}
+
+/* Block behind the chunk that begins with block b0: all that is left where it fits, else as many as leave the fewest
+ * multiprocessors idle in the last rounds. No result depends on it. */
+static int64_t wide_end(const adj_run_state *r, int64_t b0, int64_t end)
+{
+    const int64_t *tile = r->job->host_tile;
+    int64_t best = b0 + 1, cost = INT64_MAX, blocks = wide_blocks(r->most);
+    for (int64_t b1 = b0 + 1; b1 <= end && b1 - b0 <= blocks; b1++) {
+        int64_t n = tile[b1] - tile[b0];
+        if (b1 > b0 + 1 && n > r->most) break;
+        int64_t c = wide_cost(r, n, b1 - b0);
+        if (b1 < end && cost != INT64_MAX && c * (tile[best] - tile[b0]) > cost * n) continue;
+        best = b1;
+        cost = c;
+    }
+    return best;
+}
+
+/* A stream for sums and rows beside the tiles and squares of the next chunk, made once. */
+struct ff_adj_sides {
+    cudaStream_t stream;
+    cudaEvent_t squares[HALVES],
+        added[HALVES]; /* by a chunk's half of the memory: its squares are there; taken */
+};
+
+void ff_adj_sides_close(ff_adj_sides **sides)
+{
+    ff_adj_sides *s = *sides;
+    if (s == NULL) return;
+    if (s->stream != NULL) (void)cudaStreamDestroy(s->stream);
+    for (int k = 0; k < HALVES; k++) {
+        if (s->squares[k] != NULL) (void)cudaEventDestroy(s->squares[k]);
+        if (s->added[k] != NULL) (void)cudaEventDestroy(s->added[k]);
+    }
+    ff_free(s);
+    *sides = NULL;
+}
+
+static ff_status sides_open(ff_cuda_impl *cu)
 {
     ff_status st = FF_OK;
-    cudaStream_t s = impl->stream;
+    ff_adj_sides *s = NULL;
+    if (cu->sides != NULL) return FF_OK;
+    FF_TRY(FF_NEW_CUDA(s, 1));
+    FF_CU(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
+    for (int k = 0; k < HALVES; k++) {
+        FF_CU(cudaEventCreateWithFlags(&s->squares[k], cudaEventDisableTiming));
+        FF_CU(cudaEventCreateWithFlags(&s->added[k], cudaEventDisableTiming));
+    }
+    cu->sides = s;
+    s = NULL;
+done:
+    ff_adj_sides_close(&s);
+    return st;
+}
+
+/* List blocks [b0, b1): tiles and squares in the order of all work, sums and rows beside what follows. The i-th chunk. */
+static ff_status wide_chunk(ff_cuda_impl *cu, const adj_run_state *r, const ff_adj_net *net,
+                            const adj_wide_io *io, int64_t i, int64_t b0, int64_t b1, double *rows)
+{
+    ff_status st = FF_OK;
+    const ff_adj_job *j = r->job;
     const ff_adj_cfg *c = &net->c;
-    int device = 0, sms = 0;
+    ff_adj_sides *side = r->halves > 1 ? cu->sides : NULL;
+    cudaStream_t s = side != NULL ? side->stream : cu->stream;
+    int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
+    if (i >= HALVES && side != NULL) FF_CU(cudaStreamWaitEvent(cu->stream, side->added[i % HALVES], 0));
+    FF_CU(adj_wide_tiles(net->wide, io, r->sms, cu->stream));
+    FF_CU(adj_wide_weights(io, r->sms, cu->stream));
+    if (side != NULL) {
+        FF_CU(cudaEventRecord(side->squares[i % HALVES], cu->stream));
+        FF_CU(cudaStreamWaitEvent(s, side->squares[i % HALVES], 0));
+    }
+    FF_CU(adj_wide_add(net->wide, io, s));
+    adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0, s>>>(
+        *c, io->pairs, j->group_off, slot, n, rows);
+    FF_CU(cudaGetLastError());
+    if (side != NULL) FF_CU(cudaEventRecord(side->added[i % HALVES], s));
+done:
+    return st;
+}
+
+/* The wide kernels' way through a span in chunks of whole list blocks, at most `most` tiles each where a block has no
+ * more. */
+static ff_status run_wide(ff_cuda_impl *cu, const adj_run_state *r, const ff_adj_net *net,
+                          const adj_span *span, const adj_io *from, double *rows)
+{
+    ff_status st = FF_OK;
+    const ff_adj_job *j = r->job;
+    int64_t i = 0;
     adj_wide_io io = {};
-    FF_CU(cudaGetDevice(&device));
-    FF_CU(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
     io.pairs = *from;
-    io.tile = (int2 *)d[TILE];
-    io.chunk = (char *)d[CHUNK];
-    io.part = (float *)d[PART];
-    for (int64_t b0 = 0, b1; b0 < j->n_block; b0 = b1) {
-        for (b1 = b0 + 1; b1 < j->n_block && b1 - b0 < wide_blocks(most); b1++)
-            if (j->host_tile[b1 + 1] - j->host_tile[b0] > most) break;
-        int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
+    io.tile = (int2 *)r->d[TILE];
+    io.chunk = (char *)r->d[CHUNK];
+    for (int64_t b0 = span->block_begin, b1; b0 < span->block_end; b0 = b1, i++) {
+        size_t half = (size_t)(i % r->halves), n = (size_t)r->halves;
+        b1 = wide_end(r, b0, span->block_end);
+        io.part = (float *)((char *)r->d[PART] + half * (r->bytes[PART] / n));
+        io.pairs.group_rows = (float *)((char *)r->d[GROUP_ROWS] + half * (r->bytes[GROUP_ROWS] / n));
         io.pairs.group_begin = j->host_off[b0];
         io.pairs.group_end = j->host_off[b1];
         io.tile_begin = j->host_tile[b0];
@@ -449,73 +430,52 @@ static ff_status run_wide(ff_cuda_impl *impl, const ff_adj_job *j, const ff_adj_
         io.block_off = j->block_off + b0;
         io.tile_off = j->tile_off + b0;
         io.n_block = (int)(b1 - b0);
-        FF_CU(adj_wide_tiles(net->wide, &io, sms, s));
-        FF_CU(adj_wide_weights(net->wide, &io, sms, s));
-        adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
-                   s>>>(*c, io.pairs, j->group_off, slot, n, (double *)d[ROWS]);
-        FF_CU(cudaGetLastError());
+        FF_GO(wide_chunk(cu, r, net, &io, i, b0, b1, rows));
     }
+    if (i > 0 && r->halves > 1) FF_CU(cudaStreamWaitEvent(cu->stream, cu->sides->added[(i - 1) % HALVES], 0));
 done:
+    if (st != FF_OK && r->halves > 1) (void)cudaStreamSynchronize(cu->sides->stream);
     return st;
 }
 
-/* Rooms of a chunk: groups or tiles, at least one list block, no more than there are. */
-static ff_status chunk_room(const ff_cuda_impl *cu, const ff_adj_job *j, const ff_adj_net *net, int64_t *most,
-                            size_t *chunk, size_t *groups)
+/* ---- a run ---- */
+
+/* What the pool's budget leaves, or everything. */
+static int64_t budget_left(const ff_cuda_impl *cu)
 {
-    const ff_adj_cfg *c = &net->c;
-    int64_t all = net->wide != NULL ? j->host_tile[j->n_block] : j->host_off[j->n_block],
-            block = FF_ADJ_BLOCK / (net->wide != NULL ? AW_GROUPS : 1), room = WIDE_CHUNK_BYTES;
-    if (cu->budget > 0 && cu->budget / 4 < room) room = cu->budget / 4;
-    if (net->wide != NULL)
-        *most = room / AW_TILE_BYTES;
-    else
-        FF_TRY(chunk_groups(c, most));
-    if (*most > all) *most = all;
-    if (*most < block) *most = block;
-    *groups = (size_t)*most * (net->wide != NULL ? AW_GROUPS : 1);
-    *chunk = net->wide != NULL ? (size_t)*most * AW_TILE_BYTES
-                               : *groups * (size_t)(FF_ADJ_GROUP / c->kpw) * (size_t)c->row_words * 4;
+    int64_t left = cu->budget - ff_cuda_pool_used(cu->pool);
+    return cu->budget <= 0 ? INT64_MAX : left > 0 ? left : 0;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static ff_status alloc(ff_cuda_impl *cu, adj_run_state *r, int from, int to, ff_cuda_kind kind)
+{
+    (void)ff_cuda_pool_kind(cu->pool, kind);
+    for (int k = from; k < to; k++) FF_TRY(ff_cuda_alloc(cu->pool, r->bytes[k], &r->d[k]));
     return FF_OK;
 }
 
-/* A run's memory and sizes; networks have one shape, so the first tells for all. */
-typedef struct adj_run_state {
-    const ff_adj_job *job;
-    int64_t most; /* of a chunk: groups, or tiles of the wide kernels */
-    size_t bytes[N_BUFFER];
-    void *d[N_BUFFER];
-} adj_run_state;
-
-static ff_status run_open(ff_cuda_impl *cu, const ff_adj_net *net, const ff_adj_args *a, adj_run_state *r)
+/* What all sources have: inputs and results. */
+static ff_status open_whole(ff_cuda_impl *cu, const ff_adj_net *net, const ff_adj_args *a, adj_run_state *r)
 {
-    const ff_adj_cfg *c = &net->c;
-    const ff_adj_source *q = &net->source;
     const ff_adj_job *j = r->job;
-    size_t chunk = 0, groups = 0, n = (size_t)j->n_slot, nets = (size_t)a->n_net, blocks = 0;
-    size_t feat = (size_t)q->n_feat, raw = (size_t)q->n_raw, dim = (size_t)c->dim;
-    FF_TRY(chunk_room(cu, j, net, &r->most, &chunk, &groups));
-    if (net->wide != NULL)
-        blocks = (size_t)(j->n_block < wide_blocks(r->most) ? j->n_block : wide_blocks(r->most));
-    r->bytes[GRAD] = nets * (size_t)c->grad_len * 16;
+    size_t n = (size_t)j->n_slot, nets = (size_t)a->n_net, raw = (size_t)net->source.n_raw,
+           dim = (size_t)net->c.dim;
+    r->bytes[GRAD] = nets * (size_t)net->c.grad_len * 16;
     r->bytes[TARGET] = a->target != NULL ? (size_t)j->n_target * dim * 16 : 0;
     r->bytes[BAD] = sizeof(int);
-    r->bytes[ROWS] = n * (size_t)c->row_len * 8;
     r->bytes[RAW] = n * raw * 4;
     r->bytes[STRENGTH] = nets * n * 4;
-    r->bytes[OUT_BAR] = (size_t)j->n_target * (size_t)c->n_comp * 4;
-    r->bytes[FEAT] = n * (feat + 1) * 4;
-    r->bytes[REC] = n * (size_t)c->rec_len * 4;
-    r->bytes[CHUNK] = chunk;
-    r->bytes[GROUP_ROWS] = groups * (size_t)c->row_len * 4;
-    r->bytes[FEAT_BAR] = n * feat * 4;
-    r->bytes[GVEC_BAR] = n * (size_t)q->n_gvec * (2 + dim) * 4;
+    r->bytes[OUT_BAR] = (size_t)j->n_target * (size_t)net->c.n_comp * 4;
     r->bytes[RAW_BAR] = n * raw * 8;
     r->bytes[STRENGTH_BAR] = nets * n * 8;
     r->bytes[X_BAR] = a->x_bar != NULL ? n * dim * 8 : 0;
-    r->bytes[TILE] = net->wide != NULL ? (size_t)r->most * sizeof(int2) : 0;
-    r->bytes[PART] = blocks * AW_PART * sizeof(float);
-    for (int k = 0; k < N_BUFFER; k++) FF_TRY(ff_cuda_alloc(cu->pool, r->bytes[k], &r->d[k]));
+    FF_TRY(alloc(cu, r, GRAD, GRAD + 1, FF_CUDA_WEIGHTS));
+    FF_TRY(alloc(cu, r, GRAD + 1, N_WHOLE, FF_CUDA_POINTS));
     FF_TRY(ff_cuda_put(cu->pool, r->d[RAW], a->raw, r->bytes[RAW]));
     FF_TRY(ff_cuda_put(cu->pool, r->d[STRENGTH], a->strength, r->bytes[STRENGTH]));
     FF_TRY(ff_cuda_put(cu->pool, r->d[OUT_BAR], a->out_bar, r->bytes[OUT_BAR]));
@@ -523,22 +483,89 @@ static ff_status run_open(ff_cuda_impl *cu, const ff_adj_net *net, const ff_adj_
     return FF_OK;
 }
 
-static adj_source_io source_io(const adj_run_state *r, const ff_adj_net *net, const ff_adj_args *a, int k)
+/* What the sources of a span have. */
+static ff_status open_span(ff_cuda_impl *cu, const ff_adj_net *net, int64_t left, adj_run_state *r)
+{
+    const ff_adj_source *q = &net->source;
+    size_t row = (size_t)net->c.row_len * 8, feat = (size_t)q->n_feat, rec = (size_t)net->c.rec_len * 4,
+           gvec = (size_t)q->n_gvec * (2 + (size_t)net->c.dim) * 4;
+    size_t slot = row + (2 * feat + 1) * 4 + rec + gvec;
+    r->spans.most_slots = smaller(SPAN_BYTES, left / 4) / (int64_t)slot;
+    r->spans.most_groups =
+        r->job->run == NULL ? INT64_MAX : smaller(LISTS_BYTES, left / 8) / ((FF_ADJ_GROUP + 2) * 4);
+    FF_TRY(adj_spans_open(cu, r->job, &r->spans));
+    size_t n = (size_t)r->spans.slots;
+    r->bytes[ROWS] = n * row;
+    r->bytes[FEAT] = n * (feat + 1) * 4;
+    r->bytes[REC] = n * rec;
+    r->bytes[FEAT_BAR] = n * feat * 4;
+    r->bytes[GVEC_BAR] = n * gvec;
+    return alloc(cu, r, N_WHOLE, N_SPAN, FF_CUDA_RECORDS);
+}
+
+/* What a chunk's pairs have: groups or tiles, at least one list block, no more than there are. */
+static ff_status open_chunk(ff_cuda_impl *cu, const ff_adj_net *net, int64_t left, adj_run_state *r)
+{
+    const ff_adj_cfg *c = &net->c;
+    const ff_adj_job *j = r->job;
+    bool wide = net->wide != NULL;
+    int64_t all = wide ? j->host_tile[j->n_block] : j->host_off[j->n_block],
+            block = FF_ADJ_BLOCK / (wide ? AW_GROUPS : 1), blocks;
+    r->halves = 1;
+    if (wide)
+        r->most = smaller(WIDE_CHUNK_BYTES, left / 5 * 2) / AW_TILE_BYTES;
+    else
+        FF_TRY(chunk_groups(c, smaller(CHUNK_BYTES, left / 2), &r->most));
+    r->most = smaller(r->most, all);
+    if (r->most < block) r->most = block;
+    if (wide && r->most < all) r->halves = HALVES;
+    if (r->halves > 1) FF_TRY(sides_open(cu));
+    blocks = wide ? smaller(j->n_block, wide_blocks(r->most)) : 0;
+    size_t n = (size_t)r->halves, most = (size_t)r->most, groups = most * (wide ? AW_GROUPS : 1);
+    r->bytes[CHUNK] =
+        wide ? most * AW_TILE_BYTES : groups * (size_t)(FF_ADJ_GROUP / c->kpw) * (size_t)c->row_words * 4;
+    r->bytes[GROUP_ROWS] = n * groups * (size_t)c->row_len * 4;
+    r->bytes[TILE] = wide ? most * sizeof(int2) : 0;
+    r->bytes[PART] = n * (size_t)blocks * AW_PART * sizeof(float);
+    return alloc(cu, r, N_SPAN, N_BUFFER, FF_CUDA_CHUNK);
+}
+
+static ff_status run_open(ff_cuda_impl *cu, const ff_adj_net *net, const ff_adj_args *a, adj_run_state *r)
+{
+    ff_status st = FF_OK;
+    int device = 0;
+    int64_t left;
+    FF_CU(cudaGetDevice(&device));
+    FF_CU(cudaDeviceGetAttribute(&r->sms, cudaDevAttrMultiProcessorCount, device));
+    FF_GO(open_whole(cu, net, a, r));
+    left = budget_left(cu);
+    FF_GO(open_span(cu, net, left, r));
+    FF_GO(open_chunk(cu, net, left, r));
+done:
+    return st;
+}
+
+static adj_source_io source_io(const adj_run_state *r, const ff_adj_net *net, const ff_adj_args *a,
+                               const adj_span *span, int k)
 {
     adj_source_io io;
+    const ff_adj_source *q = &net->source;
+    int64_t slot = span->slot_begin;
     memset(&io, 0, sizeof io);
-    io.n_slot = r->job->n_slot;
-    io.n_unit = r->job->n_unit;
+    io.slot_begin = slot;
+    io.slot_end = span->slot_end;
+    io.unit_begin = span->unit_begin;
+    io.unit_end = span->unit_end;
     io.unit_off = r->job->unit_off;
     io.w = net->given;
     io.b = net->given + net->at_bias;
     io.gvec = net->given + net->at_gvec;
     io.raw = (const float *)r->d[RAW];
-    io.feat = (float *)r->d[FEAT];
-    io.rec = (float *)r->d[REC];
-    io.rows = (const double *)r->d[ROWS];
-    io.feat_bar = (float *)r->d[FEAT_BAR];
-    io.gvec_bar = (float *)r->d[GVEC_BAR];
+    io.feat = adj_from((float *)r->d[FEAT], slot * (q->n_feat + 1));
+    io.rec = adj_from((float *)r->d[REC], slot * net->c.rec_len);
+    io.rows = adj_from((const double *)r->d[ROWS], slot * net->c.row_len);
+    io.feat_bar = adj_from((float *)r->d[FEAT_BAR], slot * q->n_feat);
+    io.gvec_bar = adj_from((float *)r->d[GVEC_BAR], slot * q->n_gvec * (2 + net->c.dim));
     io.raw_bar = (double *)r->d[RAW_BAR];
     io.strength_bar = (double *)r->d[STRENGTH_BAR] + k * r->job->n_slot;
     io.x_bar = a->x_bar != NULL ? (double *)r->d[X_BAR] : NULL;
@@ -548,62 +575,80 @@ static adj_source_io source_io(const adj_run_state *r, const ff_adj_net *net, co
     return io;
 }
 
-/* Network k: its records, all pairs, and what they leave to the sources. */
-static ff_status run_net(ff_cuda_impl *cu, const adj_run_state *r, const ff_adj_net *net,
-                         const ff_adj_args *a, int k)
+static adj_io pairs_io(const adj_run_state *r, const ff_adj_net *net, const ff_adj_args *a,
+                       const adj_span *span, const adj_source_io *source, int k)
 {
-    ff_status st = FF_OK;
-    const ff_adj_job *j = r->job;
-    adj_source_io source = source_io(r, net, a, k);
     adj_io io;
     memset(&io, 0, sizeof io);
     io.image = net->image;
     io.bias = net->bias;
-    io.rec = (const float *)r->d[REC];
-    io.strength = (const float *)r->d[STRENGTH] + k * j->n_slot;
+    io.rec = source->rec;
+    io.strength = (const float *)r->d[STRENGTH] + k * r->job->n_slot;
     io.out_bar = (const float *)r->d[OUT_BAR];
-    io.x_s = j->x_s;
-    io.x_t = j->x_t;
-    io.group_slot = j->group_slot;
-    io.target = j->target;
-    io.chunk = (uint32_t *)r->d[CHUNK];
-    io.group_rows = (float *)r->d[GROUP_ROWS];
+    io.x_s = r->job->x_s;
+    io.x_t = r->job->x_t;
+    io.group_slot = span->group_slot;
+    io.target = span->target;
     io.target_words = a->target != NULL ? (int64_t *)r->d[TARGET] : NULL;
-    io.grad = source.grad;
-    io.bad = source.bad;
+    io.grad = source->grad;
+    io.bad = source->bad;
+    return io;
+}
+
+/* Network k of a span: its records, all pairs, and what they leave to the sources. */
+static ff_status run_net(ff_cuda_impl *cu, const adj_run_state *r, const ff_adj_net *net,
+                         const ff_adj_args *a, const adj_span *span, int k)
+{
+    ff_status st = FF_OK;
+    adj_source_io source = source_io(r, net, a, span, k);
+    adj_io io = pairs_io(r, net, a, span, &source, k);
+    size_t n = (size_t)(span->slot_end - span->slot_begin) * (size_t)net->c.row_len;
+    double *rows = (double *)r->d[ROWS], *all = adj_from(rows, span->slot_begin * net->c.row_len);
     if (k == 0) FF_CU(adj_source_features(&net->source, &source, cu->stream));
     FF_CU(adj_source_hidden(&net->source, &source, cu->stream));
-    FF_GO(ff_cuda_zero(cu->pool, r->d[ROWS], r->bytes[ROWS]));
-    FF_GO(net->wide != NULL ? run_wide(cu, j, net, &io, (void **)r->d, r->most)
-                            : run_chunks(cu, j, &net->c, &io, r->most, (double *)r->d[ROWS]));
+    FF_GO(ff_cuda_zero(cu->pool, rows, n * sizeof *rows));
+    FF_GO(net->wide != NULL ? run_wide(cu, r, net, span, &io, all)
+                            : run_chunks(cu, r, &net->c, span, &io, all));
     FF_CU(adj_source_back(&net->source, &source, cu->stream));
     if (a->rows != NULL)
-        FF_GO(ff_cuda_get(cu->pool, a->rows + k * j->n_slot * net->c.row_len, r->d[ROWS], r->bytes[ROWS]));
+        FF_GO(ff_cuda_get(cu->pool, a->rows + (k * r->job->n_slot + span->slot_begin) * net->c.row_len, rows,
+                          n * sizeof *rows));
 done:
     return st;
+}
+
+static ff_status run_results(ff_cuda_impl *cu, const adj_run_state *r, ff_adj_args *a)
+{
+    int bad = 0;
+    FF_TRY(ff_cuda_get(cu->pool, a->raw_bar, r->d[RAW_BAR], r->bytes[RAW_BAR]));
+    FF_TRY(ff_cuda_get(cu->pool, a->strength_bar, r->d[STRENGTH_BAR], r->bytes[STRENGTH_BAR]));
+    if (a->x_bar != NULL) FF_TRY(ff_cuda_get(cu->pool, a->x_bar, r->d[X_BAR], r->bytes[X_BAR]));
+    FF_TRY(ff_cuda_get(cu->pool, a->grad, r->d[GRAD], r->bytes[GRAD]));
+    if (a->target != NULL) FF_TRY(ff_cuda_get(cu->pool, a->target, r->d[TARGET], r->bytes[TARGET]));
+    FF_TRY(ff_cuda_get(cu->pool, &bad, r->d[BAD], sizeof bad));
+    FF_TRY(ff_cuda_wait(cu->pool));
+    a->bad = bad != 0;
+    return FF_OK;
 }
 
 static ff_status adj_run(void *impl, const ff_adj_job *j, ff_adj_net *const *net, ff_adj_args *a)
 {
     ff_status st = FF_OK;
     ff_cuda_impl *cu = (ff_cuda_impl *)impl;
-    int bad = 0;
     adj_run_state r;
+    adj_span span = {};
     memset(&r, 0, sizeof r);
     r.job = j;
     FF_GO(run_open(cu, net[0], a, &r));
-    for (int k = 0; k < a->n_net; k++) FF_GO(run_net(cu, &r, net[k], a, k));
+    while (adj_span_next(j, &r.spans, span.unit_end, &span)) {
+        FF_GO(adj_span_lists(cu, j, &r.spans, &span));
+        for (int k = 0; k < a->n_net; k++) FF_GO(run_net(cu, &r, net[k], a, &span, k));
+    }
     if (a->meanwhile != NULL) a->meanwhile(a->ctx);
-    FF_GO(ff_cuda_get(cu->pool, a->raw_bar, r.d[RAW_BAR], r.bytes[RAW_BAR]));
-    FF_GO(ff_cuda_get(cu->pool, a->strength_bar, r.d[STRENGTH_BAR], r.bytes[STRENGTH_BAR]));
-    if (a->x_bar != NULL) FF_GO(ff_cuda_get(cu->pool, a->x_bar, r.d[X_BAR], r.bytes[X_BAR]));
-    FF_GO(ff_cuda_get(cu->pool, a->grad, r.d[GRAD], r.bytes[GRAD]));
-    if (a->target != NULL) FF_GO(ff_cuda_get(cu->pool, a->target, r.d[TARGET], r.bytes[TARGET]));
-    FF_GO(ff_cuda_get(cu->pool, &bad, r.d[BAD], sizeof bad));
-    FF_GO(ff_cuda_wait(cu->pool));
-    a->bad = bad != 0;
+    FF_GO(run_results(cu, &r, a));
 done:
     for (int k = 0; k < N_BUFFER; k++) ff_cuda_free(cu->pool, r.d[k]);
+    adj_spans_close(cu, &r.spans);
     return st;
 }
 

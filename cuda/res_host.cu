@@ -64,9 +64,12 @@ ff_status ff_res_need(ff_resident *r, int slot, size_t bytes)
     if (r->work[slot] != NULL && bytes <= r->work_bytes[slot]) return FF_OK;
     ff_cuda_free(r->impl->pool, r->work[slot]);
     r->work[slot] = NULL;
-    FF_TRY(ff_cuda_alloc(r->impl->pool, bytes, &r->work[slot]));
-    r->work_bytes[slot] = bytes;
-    return FF_OK;
+    r->work_bytes[slot] = 0;
+    ff_cuda_kind before = ff_cuda_pool_kind(r->impl->pool, FF_CUDA_RECORDS);
+    ff_status st = ff_cuda_alloc(r->impl->pool, bytes, &r->work[slot]);
+    (void)ff_cuda_pool_kind(r->impl->pool, before);
+    if (st == FF_OK) r->work_bytes[slot] = bytes;
+    return st;
 }
 
 /* Host memory of any kind to the device, through two pinned buffers in turn. */

@@ -249,7 +249,7 @@ static int64_t record_bytes(const ff_resident *r)
 
 bool ff_res_lists_fit(const ff_resident *r, int64_t more)
 {
-    int64_t budget = r->impl->budget;
+    int64_t budget = r->m.way_back ? r->impl->budget / 2 : r->impl->budget;
     return budget <= 0 ||
            ff_cuda_pool_used(r->impl->pool) + most_piece_bytes(r) + record_bytes(r) + more <= budget;
 }
@@ -346,10 +346,12 @@ ff_status ff_res_chunk_get(ff_resident *r, bool final, int i, int range, int j, 
     int64_t rows = (int64_t)(r->work_bytes[FF_RES_PART] + r->work_bytes[FF_RES_ROWS]);
     int64_t left = (r->impl->budget - ff_cuda_pool_used(r->impl->pool) + rows) / 5 * 2;
     out->begin = *at;
-    FF_TRY(ff_cuda_lists_next(r->impl->pool, &args, left < chunk_bytes ? left : chunk_bytes, at, density,
-                              &out->lists));
+    ff_cuda_kind before = ff_cuda_pool_kind(r->impl->pool, FF_CUDA_LISTS);
+    ff_status st = ff_cuda_lists_next(r->impl->pool, &args, left < chunk_bytes ? left : chunk_bytes, at,
+                                      density, &out->lists);
+    (void)ff_cuda_pool_kind(r->impl->pool, before);
     out->end = *at;
-    return FF_OK;
+    return st;
 }
 
 /* Frees the chunk or lets it stay for the layers to come. */

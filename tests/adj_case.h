@@ -51,12 +51,11 @@ static inline void adj_result_close(adj_result *r)
     memset(r, 0, sizeof *r);
 }
 
-/* The adjoint of q's sources over lists l on a backend. */
-static inline ff_status adj_case_run(const ff_pair_backend *b, const adj_case *q, const ff_adj_lists *l,
-                                     adj_result *r)
+/* The adjoint of q's sources over lists l, of which job was made, on a backend. */
+static inline ff_status adj_case_run_job(const ff_pair_backend *b, const adj_case *q, const ff_adj_lists *l,
+                                         const ff_adj_job *job, adj_result *r)
 {
     ff_status st = FF_OK;
-    ff_adj_job *job = NULL;
     ff_adj_net *net = NULL;
     ff_adj_args a = {.n_net = 1, .raw = q->src, .strength = q->strength, .out_bar = q->out_bar};
     FF_GO(adj_result_open(q, l, r));
@@ -66,13 +65,22 @@ static inline ff_status adj_case_run(const ff_pair_backend *b, const adj_case *q
     a.x_bar = r->x_bar;
     a.grad = r->grad;
     a.target = r->target;
-    FF_GO(b->adjoint->job_create(b->impl, l, &job));
     FF_GO(b->adjoint->net_create(b->impl, &q->v, &net));
     FF_GO(b->adjoint->run(b->impl, job, &net, &a));
     r->bad = a.bad;
 done:
-    if (job != NULL) b->adjoint->job_destroy(b->impl, &job);
     if (net != NULL) b->adjoint->net_destroy(b->impl, &net);
+    return st;
+}
+
+static inline ff_status adj_case_run(const ff_pair_backend *b, const adj_case *q, const ff_adj_lists *l,
+                                     adj_result *r)
+{
+    ff_adj_job *job = NULL;
+    memset(r, 0, sizeof *r);
+    ff_status st = b->adjoint->job_create(b->impl, l, &job);
+    if (st == FF_OK) st = adj_case_run_job(b, q, l, job, r);
+    if (job != NULL) b->adjoint->job_destroy(b->impl, &job);
     return st;
 }
 

@@ -95,6 +95,34 @@ static double report_flop(ff_app *app, const bench_sums *s, double t_s, bool tra
     return gflops;
 }
 
+/* Device memory of rank 0 in parts. Lists are a column of their own: they grow with the pairs, nothing else does. */
+static void report_device(ff_app *app)
+{
+    const ff_pair_backend *b = app->backend;
+    ff_json *j = &app->json;
+    ff_device_memory m;
+    const double mib = 1048576;
+    if (b->device_memory == NULL) return;
+    b->device_memory(b->impl, &m);
+    ff_info("device memory         %.1f MiB at the peak of rank 0", (double)m.peak / mib);
+    ff_info("  lists               %.1f MiB at their peak", (double)m.lists / mib);
+    ff_info(
+        "  all but lists       %.1f MiB at its peak: weights %.1f, points %.1f, records %.1f, chunk %.1f, "
+        "other %.1f",
+        (double)m.rest / mib, (double)m.weights / mib, (double)m.points / mib, (double)m.records / mib,
+        (double)m.chunk / mib, (double)m.other / mib);
+    ff_json_int(j, "device_peak_bytes", m.peak);
+    ff_json_open(j, "device_bytes", '{');
+    ff_json_int(j, "lists", m.lists);
+    ff_json_int(j, "all_but_lists", m.rest);
+    ff_json_int(j, "weights", m.weights);
+    ff_json_int(j, "points", m.points);
+    ff_json_int(j, "records", m.records);
+    ff_json_int(j, "chunk", m.chunk);
+    ff_json_int(j, "other", m.other);
+    ff_json_close(j);
+}
+
 static void report(ff_app *app, double *t_s, int n, double t_setup_s, const bench_sums *s, bool train)
 {
     ff_json *j = &app->json;
@@ -125,9 +153,7 @@ static void report(ff_app *app, double *t_s, int n, double t_setup_s, const benc
         ff_json_double(j, "sgemm_gflops", gemm);
         ff_json_double(j, "t_scaled_s", t_s[0] * all / 350);
     } else if (gpu != NULL) {
-        ff_info("device memory         %.1f MiB at the peak of rank 0",
-                (double)gpu->device_peak(gpu->impl) / 1048576);
-        ff_json_int(j, "device_peak_bytes", gpu->device_peak(gpu->impl));
+        report_device(app);
     } else {
         ff_info("sgemm at 2048^3       no BLAS library found (Debian: libopenblas0)");
     }
@@ -203,10 +229,23 @@ static void report_train(ff_app *app, double t_forward_s, double t_backward_s, c
     ff_json_int(j, "forward_peak_rank_bytes", (int64_t)forward_peak);
 }
 
+/* One number for all gradients, the same on every rank. */
+static int64_t gradients_digest(const ff_model *m, const ff_grad *g)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < m->n_tensors; i++)
+        for (int64_t k = 0; k < (int64_t)m->tensor[i].n; k++) {
+            uint64_t bits;
+            memcpy(&bits, &ff_grad_get(g)->tensor[i][k], sizeof bits);
+            sum += (int64_t)(ff_rng_u64(bits, (uint64_t)i, (uint64_t)k) >> 32);
+        }
+    return sum;
+}
+
 /* A step: the forward run, and gradients of all parameters of sum(out). Trees and lists of the way back are part of it,
- * since faces are drawn anew. peak (or NULL): memory of the forward run, before which nothing else is made then. */
+ * since faces are drawn anew. peak (or NULL): memory of the forward run, before which nothing else is made then. sum (or NULL): digest of the gradients. */
 static ff_status train_step(ff_app *app, ff_eval *e, const ff_case *cs, double *out, size_t *peak,
-                            double *t_backward_s, ff_grad_stats *stats)
+                            int64_t *sum, double *t_backward_s, ff_grad_stats *stats)
 {
     ff_status st = FF_OK;
     ff_grad *g = NULL;
@@ -218,6 +257,7 @@ static ff_status train_step(ff_app *app, ff_eval *e, const ff_case *cs, double *
     if (peak != NULL) *peak = ff_mem_peak();
     if (peak != NULL) FF_GO(ff_grad_create(e, FF_GRAD_PARAMS, &g));
     FF_GO(ff_grad_run(g, bar));
+    if (sum != NULL) *sum = gradients_digest(cs->model, g);
     *stats = *ff_grad_get_stats(g);
 done:
     ff_grad_destroy(&g);
@@ -237,6 +277,7 @@ typedef struct bench_run {
     double *t_s, *out;                           /* [repeat + 2]; [faces][4] */
     double t_setup_s, t_forward_s, t_backward_s; /* of the last one, of the best ones */
     size_t forward_peak;
+    int64_t gradients; /* digest */
     ff_grad_stats way_back;
     bench_phases phases;
     ff_progress *progress; /* of the calls */
@@ -263,7 +304,7 @@ static ff_status bench_repeat(bench_run *b)
         else
             FF_TRY(ff_eval_refresh(b->e));
         FF_TRY(b->train ? train_step(b->app, b->e, b->cs, b->out, k < 0 ? &b->forward_peak : NULL,
-                                     &t_backward_s, &b->way_back)
+                                     k < 0 ? &b->gradients : NULL, &t_backward_s, &b->way_back)
                         : ff_eval_run(b->e, b->out));
         FF_TRY(ff_comm_barrier(comm));
         b->t_s[k < 0 ? 0 : k] = ff_now_s() - t0;
@@ -293,6 +334,10 @@ static ff_status bench_report(bench_run *b, const char *config)
     FF_TRY(digest(app->comm, b->out, b->cs->source[0].n, 4, &sum));
     ff_info("fields                digest %016llx", (unsigned long long)sum);
     ff_json_int(&app->json, "fields_digest", sum);
+    if (b->train) {
+        ff_info("gradients             digest %016llx", (unsigned long long)b->gradients);
+        ff_json_int(&app->json, "gradients_digest", b->gradients);
+    }
     if (b->train)
         report_train(app, b->t_forward_s, b->t_backward_s, &b->way_back, b->forward_peak, sums.peak);
     return dist_table(app, b->e);

@@ -755,8 +755,8 @@ const ff_option ff_options[] = {
      .unit = "bytes",
      .verbs = ALL,
      .help =
-         "Memory each rank may take on its GPU; pair lists are made in chunks that fit. 0: nine tenths of "
-         "what is free."},
+         "Memory each rank may take on its GPU; pair lists are made in chunks that fit, those of gradients "
+         "are sent in parts. 0: nine tenths of what is free."},
     {.key = "run.seed",
      .type = FF_OPT_INT,
      .value = "1",

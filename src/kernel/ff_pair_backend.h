@@ -10,6 +10,18 @@
 typedef struct ff_pair_job ff_pair_job;                 /* pair lists where the backend wants them */
 typedef struct ff_pair_adjoint_ops ff_pair_adjoint_ops; /* ff_pair_adjoint.h */
 
+/* Largest amounts of device memory so far, bytes. */
+typedef struct ff_device_memory {
+    int64_t peak;    /* of everything at once */
+    int64_t lists;   /* of pair lists alone */
+    int64_t rest;    /* of everything but pair lists, and what it was made of then: */
+    int64_t weights; /* networks, their gradients */
+    int64_t points;  /* geometry, trees, values of points and nodes */
+    int64_t records; /* of the sources in work: records, sums, cotangents */
+    int64_t chunk;   /* of the pairs in work */
+    int64_t other;
+} ff_device_memory;
+
 typedef struct ff_pair_backend {
     const char *name;
     void *impl;
@@ -22,8 +34,9 @@ typedef struct ff_pair_backend {
      * raw features [n_src][ff_globe_n_source], strength [n_net][n_src]; all host memory. */
     ff_status (*job_run)(void *impl, ff_pair_job *job, ff_pair_net *const *net, int n_net, int64_t n_src,
                          const double *x, const float *raw, const float *strength, float *rows);
-    int64_t (*device_peak)(void *impl); /* bytes of device memory at the peak */
-    const ff_resident_ops *resident;    /* whole evaluations instead of jobs; may be NULL */
+    int64_t (*device_peak)(void *impl);                     /* bytes of device memory at the peak */
+    void (*device_memory)(void *impl, ff_device_memory *m); /* the same in parts; NULL: not known */
+    const ff_resident_ops *resident; /* whole evaluations instead of jobs; may be NULL */
     /* Set by who made the backend, borrowed: messages between the devices of several ranks, NULL: through the host; and
      * how long an exchange may last, 0: for ever. */
     const ff_device_comm *device_comm;

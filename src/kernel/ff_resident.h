@@ -22,6 +22,7 @@ typedef struct ff_resident_model {
     int leaf_size;
     double theta, compression, eps;
     bool expand_far;
+    bool way_back;   /* an adjoint takes memory, too: lists stay only within half of the budget */
     const int *slot; /* [n_len] where branch k's strength stands among the n_len of a row */
     const int *n_scalar,
         *n_stat; /* [n_src] physical scalars; static features: scalars, normal, physical vectors */
@@ -151,6 +152,7 @@ typedef struct ff_resident_ops {
     /* Device seconds by phase since start began; returns how many. Waits for the device. */
     int (*phases)(ff_resident *r, ff_resident_phase *p, int max);
     ff_status (*traffic)(ff_resident *r, ff_resident_traffic *t); /* After the last layer. Local */
+    void (*idle)(ff_resident *r); /* Frees what only layers need, until the next one. Local */
 } ff_resident_ops;
 
 #endif

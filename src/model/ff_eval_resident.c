@@ -82,6 +82,7 @@ static ff_status make_tables(ff_eval *e)
                                .compression = m->compression,
                                .eps = m->eps,
                                .expand_far = e->c->expand_far,
+                               .way_back = e->opts.adjoint != NULL,
                                .slot = s->slot,
                                .n_scalar = s->n_scalar,
                                .n_stat = s->n_stat,
@@ -260,6 +261,7 @@ ff_status ff_eval_resident_run(ff_eval *e, double *out)
         e->stats.flop +=
             2 * e->res->madds[k] * (k == n_comm ? e->res->counts.final_evals : e->res->counts.comm_evals);
 done:
+    if (st == FF_OK && e->opts.adjoint != NULL) ops->idle(e->res->r);
     ff_eval_res_limit(e, false);
     ff_phase_end();
     ff_phase_count("layers", "evals", (double)e->stats.pairs, 0);

@@ -122,7 +122,8 @@ static void add_fields(ff_json *j, const char *key, const ff_name_list *fields, 
 void train_log_step(train_log *l, const ff_name_list *fields, const train_step_line *line, int64_t every)
 {
     ff_json j = {0};
-    double gib = (double)ff_mem_peak() / 1073741824;
+    double bytes = (double)ff_mem_peak();
+    bool small = bytes < 0x1p30;
     ff_json_open(&j, NULL, '{');
     ff_json_int(&j, "step", line->step);
     ff_json_double(&j, "loss", line->loss);
@@ -131,15 +132,15 @@ void train_log_step(train_log *l, const ff_name_list *fields, const train_step_l
     ff_json_double(&j, "gradient_norm", line->norm);
     ff_json_int(&j, "skipped", line->skipped);
     ff_json_double(&j, "seconds", line->seconds);
-    ff_json_double(&j, "gib", gib);
+    ff_json_double(&j, "gib", bytes / 0x1p30);
     put_line(l, &j);
     if (every <= 0 || (line->step % every != 0 && line->step != line->steps)) return;
     ff_text parts = {0};
     for (int f = 0; f < fields->n; f++)
         ff_text_add(&parts, "%s%s %.4g", f > 0 ? ", " : "", fields->item[f].name, line->part[f]);
-    ff_info("step %lld/%lld  loss %.5g (%s)  lr %.3g  |g| %.3g  %.3g s  %.2f GiB", (long long)line->step,
+    ff_info("step %lld/%lld  loss %.5g (%s)  lr %.3g  |g| %.3g  %.3g s  %.2f %s", (long long)line->step,
             (long long)line->steps, line->loss, ff_text_get(&parts), line->rate, line->norm, line->seconds,
-            gib);
+            bytes / (small ? 0x1p20 : 0x1p30), small ? "MiB" : "GiB");
     ff_text_free(&parts);
 }
 

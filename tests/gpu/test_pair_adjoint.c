@@ -71,27 +71,68 @@ done:
     return st;
 }
 
+/* With `bytes` of device memory while the lists are made and `rest` afterwards. */
+static ff_status run_within(ff_pair_backend *b, const adj_case *q, int64_t bytes, int64_t rest, adj_result *r)
+{
+    ff_status st = FF_OK;
+    ff_adj_job *job = NULL;
+    memset(r, 0, sizeof *r);
+    ff_cuda_backend_set_budget(b, bytes);
+    FF_GO(b->adjoint->job_create(b->impl, q->lists, &job));
+    ff_cuda_backend_set_budget(b, rest);
+    FF_GO(adj_case_run_job(b, q, q->lists, job, r));
+done:
+    if (job != NULL) b->adjoint->job_destroy(b->impl, &job);
+    return st;
+}
+
+/* Less and less device memory, until it does not suffice. lists false: for everything, so that chunks are smaller, several of
+ * them are beside each other and sources come in several spans; true: for the lists alone, which then do not stay on the
+ * device. How many budgets sufficed; -1: other bits, or another failure. */
+static int budgets_same(ff_pair_backend *b, const adj_case *q, const adj_result *whole, bool lists)
+{
+    int n = 0;
+    bool equal = true;
+    ff_status st = FF_OK;
+    int64_t before = ff_cuda_backend_budget(b);
+    for (int64_t bytes = lists ? 1 << 20 : 64 << 20; st == FF_OK && equal; bytes = bytes / 4 * 3) {
+        adj_result r;
+        st = run_within(b, q, bytes, lists ? before : bytes, &r);
+        if (st == FF_OK) equal = same(q, &r, whole);
+        n += st == FF_OK;
+        adj_result_close(&r);
+    }
+    ff_cuda_backend_set_budget(b, before);
+    if (st == FF_E_MEM) ff_error_clear();
+    return equal && st == FF_E_MEM ? n : -1;
+}
+
 static int run_case(int row, int prec, int units, int most)
 {
     ff_pair_backend *b = NULL;
     adj_case q;
     adj_result a = {0}, again = {0};
     bool equal = false, joined = false;
+    int budgets = 0, streamed = 0;
     double err = HUGE_VAL;
     ff_status st = adj_case_open(&q, row, units, most);
     if (st == FF_OK) st = ff_cuda_backend_create(0, (ff_cuda_precision)prec, &b);
     if (st == FF_OK) st = adj_case_run(b, &q, q.lists, &a);
     if (st == FF_OK) st = adj_case_run(b, &q, q.lists, &again);
     if (st == FF_OK) st = joined_same(b, &q, &a, &joined);
+    if (st == FF_OK) budgets = budgets_same(b, &q, &a, false);
+    if (st == FF_OK) streamed = budgets_same(b, &q, &a, true);
     if (st == FF_OK) {
         equal = same(&q, &a, &again);
         err = adj_case_error(&q, &a, tolerance[prec]);
     }
-    bool ok = st == FF_OK && err <= tolerance[prec] && equal && joined && !a.bad;
-    printf("%-32s %-4s %5lld pairs: error %.2e, used %.2f of %.1e; %s; %s%s%s\n", table[row].name, mode[prec],
-           (long long)(st == FF_OK ? q.lists->pairs : 0), err, err / tolerance[prec], tolerance[prec],
-           equal ? "equal runs" : "RUNS DIFFER", joined ? "joined alike" : "JOINED DIFFER",
-           ok ? "; ok" : "; FAILED ", st == FF_OK ? "" : ff_error_text());
+    bool ok =
+        st == FF_OK && err <= tolerance[prec] && equal && joined && budgets > 0 && streamed > 0 && !a.bad;
+    printf("%-32s %-4s %5lld pairs: error %.2e, used %.2f of %.1e; %s; %s; %d and %d budgets alike%s%s\n",
+           table[row].name, mode[prec], (long long)(st == FF_OK ? q.lists->pairs : 0), err,
+           err / tolerance[prec], tolerance[prec], equal ? "equal runs" : "RUNS DIFFER",
+           joined ? "joined alike" : "JOINED DIFFER", budgets, streamed, ok ? "; ok" : "; FAILED ",
+           st == FF_OK ? "" : ff_error_text());
     adj_result_close(&a);
     adj_result_close(&again);
     ff_cuda_backend_destroy(&b);
