@@ -1,6 +1,7 @@
 /* bench sum: the whole call (sort, trees, plan, sums) on points made in memory, time beside error. */
 #include "sum_verb.h"
 
+#include "app_backend.h"
 #include "ff_generate.h"
 #include "ff_mesh_dist.h"
 #include "ff_sum_tile.h"
@@ -56,7 +57,7 @@ static ff_status on_gpu(sum_verb *m)
     char where[40] = "one GPU";
     m->o.adjoint = true;
     if (m->app->comm->size > 1) (void)snprintf(where, sizeof where, "%d ranks on GPUs", m->app->comm->size);
-    FF_TRY(sum_gpu_run(m, 1000, (int)ff_config_int(c, "bench.repeat"), &r));
+    FF_TRY(sum_gpu_run(m, 1000, (int)ff_config_int(c, "bench.repeat"), NULL, &r));
     ff_info("bench sum, %s, %lld points, kernel %s, %s, %s: theta %g, order %d, leaf %d",
             ff_config_has(c, "sum.generate") ? ff_config_string(c, "sum.generate") : "uniform",
             (long long)m->n_points, ff_config_string(c, "sum.kernel"), m->o.single ? "f32" : "f64", where,
@@ -100,9 +101,10 @@ static ff_status run(sum_verb *m)
     ff_sum_info info;
     ff_sum_error e, g = {0, 0, 0, 0};
     double imbalance;
-    ff_status st = sum_options(m->app, &m->o);
-    if (st == FF_OK) st = make(m);
-    FF_TRY(ff_agree(m->app->comm, st));
+    int device; /* asked for before points are made */
+    FF_TRY(ff_agree(m->app->comm, sum_options(m->app, &m->o)));
+    if (gpu) FF_TRY(app_gpu_pick(m->app, &device));
+    FF_TRY(ff_agree(m->app->comm, make(m)));
     if (gpu) return on_gpu(m);
     for (int64_t k = 0; k < ff_config_int(c, "bench.repeat"); k++) {
         FF_TRY(one(m, &t));

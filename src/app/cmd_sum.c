@@ -1,5 +1,6 @@
 #include "sum_verb.h"
 
+#include "app_backend.h"
 #include "ff_result.h"
 #include "ff_sum_tile.h"
 #include "sum_gpu.h"
@@ -44,11 +45,11 @@ static double worst_of(const sum_verb *m, const ff_sum_error *e, const ff_sum_er
 }
 
 /* Errors of n sampled targets; with rtol, whether it was met. */
-static void print_check(sum_verb *m, int64_t n, double rtol, const ff_sum_error *e, const ff_sum_error *g)
+static void print_check(sum_verb *m, int64_t n, const ff_sum_error *e, const ff_sum_error *g)
 {
     print_error(m, "value", e);
     if (m->gradient != NULL) print_error(m, "gradient", g);
-    const double worst = worst_of(m, e, g);
+    const double worst = worst_of(m, e, g), rtol = m->rtol;
     if (rtol > 0 && !(worst <= rtol))
         ff_warn("rtol = %g is not met: p99 %.2e of %lld targets; ask for less, or give --theta and --order",
                 rtol, worst, (long long)n);
@@ -56,13 +57,16 @@ static void print_check(sum_verb *m, int64_t n, double rtol, const ff_sum_error 
         ff_info("rtol = %g is met by 99 %% of the sampled targets", rtol);
 }
 
-/* Whether sums whose sampled errors are above rtol can be made more exact: then o.rtol is what to ask for. Errors are the
- * same on all ranks. */
-static bool tighten(sum_verb *m, double rtol, double worst)
+/* The table of rtol knows sets and densities like those it was measured with; for others, as dipoles normal to a surface, the
+ * check says when to ask for more: whether sums whose sampled errors are above rtol can be made more exact and were not
+ * too often. Then o.rtol is what to ask for. Errors are the same on all ranks. */
+static bool tighten(sum_verb *m, const ff_sum_error *e, const ff_sum_error *g)
 {
-    const double next = fmax(0.5 * m->o.rtol * rtol / worst, ff_sum_least_rtol(&m->o));
-    if (rtol <= 0 || !(worst > rtol) || next >= m->o.rtol) return false;
-    ff_info("p99 of the sampled targets is %.2e, above rtol = %g: once more with %.2g", worst, rtol, next);
+    enum { MOST_TRIES = 4 };
+    const double worst = worst_of(m, e, g);
+    const double next = fmax(0.5 * m->o.rtol * m->rtol / worst, ff_sum_least_rtol(&m->o));
+    if (m->rtol <= 0 || !(worst > m->rtol) || next >= m->o.rtol || ++m->n_tries >= MOST_TRIES) return false;
+    ff_info("p99 of the sampled targets is %.2e, above rtol = %g: once more with %.2g", worst, m->rtol, next);
     m->o.rtol = next;
     return true;
 }
@@ -98,14 +102,19 @@ done:
     return st;
 }
 
+static bool again_on_gpu(sum_verb *m, const sum_gpu_result *r)
+{
+    return tighten(m, &r->value, &r->gradient);
+}
+
 static ff_status on_gpu(sum_verb *m)
 {
     const int64_t n = ff_config_int(m->app->config, "sum.check");
     sum_gpu_result r;
     ff_phase_begin("sums");
-    FF_TRY(sum_gpu_run(m, n, 0, &r));
+    FF_TRY(sum_gpu_run(m, n, 0, n > 0 ? again_on_gpu : NULL, &r));
     print_info(m, r.info, "GPU");
-    if (n > 0) print_check(m, n, m->o.rtol, &r.value, &r.gradient);
+    if (n > 0) print_check(m, n, &r.value, &r.gradient);
     return FF_OK;
 }
 
@@ -121,21 +130,17 @@ static ff_status sum_once(sum_verb *m, int64_t n, ff_sum_error *e, ff_sum_error 
     return ff_sum_check(m->s, m->density, m->value, m->gradient, n, e, m->gradient != NULL ? g : NULL);
 }
 
-/* The table of rtol knows sets and densities like those it was measured with; for others, as dipoles normal to a surface, the
- * check says when to ask for more. Collective */
+/* Collective */
 static ff_status on_cpu(sum_verb *m)
 {
-    enum { MOST_TRIES = 4 };
     const int64_t n = ff_config_int(m->app->config, "sum.check");
-    const double rtol = m->o.rtol;
     ff_sum_info i;
     ff_sum_error e, g;
-    FF_TRY(sum_once(m, n, &e, &g));
-    for (int k = 1; n > 0 && k < MOST_TRIES && tighten(m, rtol, worst_of(m, &e, &g)); k++)
-        FF_TRY(sum_once(m, n, &e, &g));
+    do FF_TRY(sum_once(m, n, &e, &g));
+    while (n > 0 && tighten(m, &e, &g));
     ff_sum_get_info(m->s, &i);
     print_info(m, i, ff_sum_isa());
-    if (n > 0) print_check(m, n, rtol, &e, &g);
+    if (n > 0) print_check(m, n, &e, &g);
     return FF_OK;
 }
 
@@ -145,8 +150,11 @@ static ff_status run(sum_verb *m)
     const ff_config *c = m->app->config;
     ff_comm *comm = m->app->comm;
     const bool gpu = sum_gpu_wanted(m->app);
+    int device; /* asked for before anything is read */
     ff_status st = sum_options(m->app, &m->o);
     FF_TRY(ff_agree(comm, st));
+    m->rtol = m->o.rtol;
+    if (gpu) FF_TRY(app_gpu_pick(m->app, &device));
     if (ff_config_has(c, "output"))
         FF_TRY(ff_result_check_path(comm, ff_config_string(c, "output"), ff_config_bool(c, "write.force")));
     FF_TRY(sum_read(m));

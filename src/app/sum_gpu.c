@@ -132,26 +132,35 @@ static ff_status traffic(device *d, sum_gpu_result *r)
     return ff_comm_allreduce(d->m->app->comm, &r->bytes_sent, 1, FF_SUM_I64);
 }
 
+/* Sums, times and errors. Collective */
+static ff_status once(device *d, int64_t n_check, int repeat, sum_gpu_result *r)
+{
+    FF_TRY(traffic(d, r));
+    if (repeat > 0) FF_TRY(timed(d, repeat, r));
+    ff_sum_cuda_get_info(d->s, &r->info);
+    if (n_check == 0) return FF_OK;
+    return ff_sum_cuda_check(d->s, d->xt, d->x, d->density, d->value, d->gradient, n_check, &r->value,
+                             &r->gradient, r->l2);
+}
+
 /* Collective */
-static ff_status run(device *d, int64_t n_check, int repeat, sum_gpu_result *r)
+static ff_status run(device *d, int64_t n_check, int repeat,
+                     bool (*again)(sum_verb *m, const sum_gpu_result *r), sum_gpu_result *r)
 {
     sum_verb *m = d->m;
     const int64_t n_t = m->xt != NULL ? m->n_t_home : m->n_home;
     const size_t bytes = (size_t)(n_t * ff_sum_opts_out(&m->o)) * sizeof(double);
     FF_TRY(ff_agree(m->app->comm, arrays(d)));
-    FF_TRY(traffic(d, r));
-    if (repeat > 0) FF_TRY(timed(d, repeat, r));
-    ff_sum_cuda_get_info(d->s, &r->info);
-    if (n_check > 0)
-        FF_TRY(ff_sum_cuda_check(d->s, d->xt, d->x, d->density, d->value, d->gradient, n_check, &r->value,
-                                 &r->gradient, r->l2));
+    do FF_TRY(once(d, n_check, repeat, r));
+    while (again != NULL && again(m, r));
     ff_status st = ff_cuda_copy_out(d->pool, m->value, d->value, bytes);
     if (st == FF_OK && m->o.gradient)
         st = ff_cuda_copy_out(d->pool, m->gradient, d->gradient, bytes * (size_t)m->o.dim);
     return ff_agree(m->app->comm, st);
 }
 
-ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat, sum_gpu_result *out)
+ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat,
+                      bool (*again)(sum_verb *m, const sum_gpu_result *r), sum_gpu_result *out)
 {
     device d = {.m = m};
     int gpu = -1;
@@ -161,7 +170,7 @@ ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat, sum_gpu_result *
     if (st == FF_OK) st = app_gpu_transport(m->app, gpu, &d.row);
     if (st == FF_OK) {
         ff_comm_limit(m->app->comm, ff_config_double(m->app->config, "run.deadline"));
-        st = run(&d, n_check, repeat, out);
+        st = run(&d, n_check, repeat, again, out);
         if (!ff_comm_lost(m->app->comm)) ff_comm_limit(m->app->comm, HUGE_VAL);
     }
     ff_sum_cuda_destroy(&d.s);
@@ -171,10 +180,11 @@ ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat, sum_gpu_result *
 
 #else
 
-ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat, sum_gpu_result *out)
+ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat,
+                      bool (*again)(sum_verb *m, const sum_gpu_result *r), sum_gpu_result *out)
 {
     int gpu = -1;
-    (void)n_check, (void)repeat;
+    (void)n_check, (void)repeat, (void)again;
     *out = (sum_gpu_result){.best_s = 0};
     return app_gpu_pick(m->app, &gpu); /* says that this build has no CUDA */
 }

@@ -23,7 +23,9 @@ bool sum_gpu_wanted(const ff_app *app);
 
 /* Sums of m's points and densities into m->value and m->gradient (both allocated by the caller), errors of n_check
  * sampled targets; timed repeat times after one call that warms up, not at all if repeat is 0. Times are those of the
- * slowest rank. Collective */
-ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat, sum_gpu_result *out);
+ * slowest rank. again (or NULL) sees the result and says whether to sum once more with what it made of m->o, alike on all
+ * ranks. Collective */
+ff_status sum_gpu_run(sum_verb *m, int64_t n_check, int repeat,
+                      bool (*again)(sum_verb *m, const sum_gpu_result *r), sum_gpu_result *out);
 
 #endif

@@ -9,7 +9,8 @@
 typedef struct sum_verb {
     ff_app *app;
     ff_sum_opts o;
-    bool f64;
+    double rtol; /* that was asked for: o.rtol becomes smaller where the check misses it, n_tries times */
+    int n_tries;
     int64_t n_home, n_points; /* sources of this rank, and all */
     double *x;                /* [n_home][3] */
     int64_t n_t_home;         /* targets of this rank; xt NULL: the sources */

@@ -40,6 +40,8 @@ class Backend(ref.Case):
         """The message says which of the two is missing, every verb that could use a GPU."""
         for args in (["predict", self.mesh, *GIVEN, "-o", self.path("o.h5")], ["plan", self.mesh],
                      ["sum", self.mesh, "--kernel", "1/r", "-o", self.path("s.h5")],
+                     ["sum", "--generate", "uniform", "--n", "1000000000000"],  # before points are made
+                     ["bench", "sum", "--n", "1000000000000"],
                      ["gradient", self.mesh, *GIVEN, "--of", "C_p", "-o", self.path("o.h5")],
                      ["train", "-m", MODEL, "--ellipsoids", "4", "--steps", "1", "-o", self.path("o.h5")],
                      ["bench", "globe", "--case", "car:1"]):
