@@ -28,6 +28,8 @@ static void print_info(sum_verb *m, ff_sum_info i, const char *where)
     ff_info("%lld sources, %lld targets, kernel %s, %s (%s): theta %g, order %d, leaf %d",
             (long long)i.n_sources, (long long)i.n_targets, ff_config_string(m->app->config, "sum.kernel"),
             m->o.single ? "f32" : "f64", where, i.theta, i.order, i.leaf_size);
+    if (!ff_config_given(m->app->config, "sum.density"))
+        ff_info("densities random in [-1, 1), since none were given: --density FILE, or ones");
     ff_info("%.4g direct pairs, %.4g far pairs of nodes of %lld proxies", (double)i.direct_pairs,
             (double)i.far_pairs, (long long)i.proxies);
     ff_json_int(j, "sources", i.n_sources);

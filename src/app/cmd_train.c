@@ -52,11 +52,13 @@ static bool stop(void *ctx)
 
 /* ---- lists of samples ---- */
 
-/* Lines of a list file as paths relative to its folder; '#' begins a comment.                            Collective */
+/* Lines of a list file as paths relative to its folder; '#' begins a comment. Rank 0 looks whether they are there: a
+ * random order would find out hours later.                                                            Collective */
 static ff_status read_list(const ff_app *app, const char *path, char ***files, int64_t *n)
 {
     char *text = NULL;
-    int64_t bytes, cap = 0;
+    int64_t bytes, cap = 0, row = 0;
+    struct stat s;
     const char *slash = strrchr(path, '/');
     int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
     FF_TRY(ff_app_read_text(app->comm, path, 1 << 30, &text, &bytes));
@@ -65,12 +67,16 @@ static ff_status read_list(const ff_app *app, const char *path, char ***files, i
         size_t len = strcspn(line, "\n#");
         end = strchr(line, '\n');
         if (end != NULL) end++;
+        row++;
         while (len > 0 && strchr(" \t\r", line[len - 1]) != NULL) len--;
         while (len > 0 && strchr(" \t", *line) != NULL) line++, len--;
         if (len == 0) continue;
         ff_text name = {0};
         ff_text_add(&name, "%.*s%.*s", line[0] == '/' ? 0 : folder, path, (int)len, line);
         st = ff_text_status(&name);
+        if (st == FF_OK && app->comm->rank == 0 && stat(ff_text_get(&name), &s) != 0)
+            st = ff_fail(FF_E_INPUT, "%s:%lld: there is no file %s; names are relative to the list's folder",
+                         path, (long long)row, ff_text_get(&name));
         if (st == FF_OK) st = ff_mem_reserve(files, &cap, *n + 1, sizeof **files);
         if (st == FF_OK && ((*files)[*n] = ff_strdup(ff_text_get(&name))) == NULL) st = FF_E_MEM;
         if (st == FF_OK) ++*n;
@@ -156,6 +162,9 @@ static void step_options(train *t)
                                        .patience = ff_config_int(c, "train.patience"),
                                        .factor = ff_config_double(c, "train.factor"),
                                        .threshold = 1e-4};
+    if (t->o.steps > 1 && t->o.schedule.warmup >= t->o.steps)
+        ff_warn("train.warmup = %lld of %lld steps: the learning rate never reaches train.lr",
+                (long long)t->o.schedule.warmup, (long long)t->o.steps);
     t->o.optim = (ff_optim_opts){
         .muon = ff_config_bool(c, "train.muon"),
         .rest = strcmp(ff_config_string(c, "train.rest"), "radam") == 0 ? FF_REST_RADAM : FF_REST_ADAMW,

@@ -107,7 +107,8 @@ const ff_option ff_options[] = {
      .type = FF_OPT_DOUBLE,
      .range = ">= 0",
      .verbs = PREDICT | GRADIENT | PLAN | BENCH | SUM,
-     .help = "Acceptance: larger accepts more far pairs, 0 none. Unset: the model's, else 1."},
+     .help =
+         "Acceptance: larger accepts more far pairs, 0 none. Unset: the model's, else 1; sum: as rtol asks."},
     {.key = "plan.leaf_size",
      .type = FF_OPT_INT,
      .range = "1 .. 64",

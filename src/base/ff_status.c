@@ -22,6 +22,9 @@ ff_status ff_fail(ff_status code, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    for (char *c = text; *c != 0;
+         c++) /* names in files may hold line ends and escapes; a message is one line */
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
     pthread_mutex_lock(&error_lock);
     if (error_text[0] == 0) memcpy(error_text, text, sizeof text);
     pthread_mutex_unlock(&error_lock);

@@ -7,10 +7,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ff_mesh *m = NULL;
     ff_read_opts opts = FF_READ_OPTS_INIT;
-    char path[64];
-    ff_fuzz_file(data, size, path);
     ff_error_clear();
-    ff_status st = ff_cgns_read(path, &opts, &m);
+    ff_status st = ff_cgns_read(ff_fuzz_file(data, size), &opts, &m);
     if (st == FF_OK)
         ff_fuzz_use(m);
     else

@@ -10,8 +10,10 @@ root=$(cd "$here/../.." && pwd)
 build=${FF_FUZZ_BUILD:-$root/build-fuzz}
 cc=${FF_FUZZ_CC:-$(command -v clang-14 || command -v clang)}
 
-export LSAN_OPTIONS=suppressions=$root/tests/lsan.supp:print_suppressions=0
 mkdir -p "$build"
+# What libhdf5 leaks on damaged files is its own; our blocks are counted.
+{ cat "$root/tests/lsan.supp" && echo leak:libhdf5; } >"$build/lsan.supp"
+export LSAN_OPTIONS=suppressions=$build/lsan.supp:print_suppressions=0
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_C_COMPILER="$cc" -DFF_MPI=OFF -DFF_TESTS=OFF \
       -DCMAKE_PROJECT_farfield_INCLUDE="$here/fuzz.cmake" >"$build/build.log" || { cat "$build/build.log" >&2; exit 1; }
 if [ $# -eq 0 ]; then

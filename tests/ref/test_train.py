@@ -198,11 +198,15 @@ class Train(ref.Case):
             self.assertEqual(a.attrs["digest"], b.attrs["digest"])
 
     def test_bad_input(self):
+        with open(self.path("list.txt"), "w") as f:
+            f.write("# samples\n\nabsent.h5\n")
         for args, words in ((["train", "--architecture", SMALL], "either --data LIST or --ellipsoids N"),
                             (["train", "--ellipsoids", "2"], "expected --architecture FILE.json"),
                             (["train", "--architecture", SMALL, "--model", os.path.join(ref.INPUTS, "ellipsoid_own.h5"), "--ellipsoids", "2"],
                              "expected equal shapes"),
                             (["train", "--architecture", SMALL, "--ellipsoids", "2", "--set", "train.loss_scale.X=1"], "loss_scale.X"),
+                            (["train", self.path("list.txt"), "--architecture", SMALL],
+                             f"list.txt:3: there is no file {self.path('absent.h5')}; names are relative to the list's folder"),
                             (["train", self.path("none.txt"), "--architecture", SMALL], "none.txt")):
             r = ref.run(*args)
             self.assertEqual(r.code, 2, r.err)
