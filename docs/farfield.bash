@@ -13,7 +13,7 @@ _farfield() {
         esac
         ;;
     gradient)
-        flags="-c --deck --set --help --mesh --model --output --target-boundary --of --component --reduce --theta --leaf-size --expand-far --scale --step --force --json --backend --precision --transport --gpu-trees --deadline --threads --memory --gpu-memory --seed --log-level --max-hours"
+        flags="-c --deck --set --help --mesh --model --output --target-boundary --of --component --reduce --all --theta --leaf-size --expand-far --scale --step --force --json --backend --precision --transport --gpu-trees --deadline --threads --memory --gpu-memory --seed --log-level --max-hours"
         case $before in
         --component) words="x y z" ;;
         --reduce) words="integral mean sum" ;;

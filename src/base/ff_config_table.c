@@ -90,6 +90,12 @@ const ff_option ff_options[] = {
      .choices = "integral|mean|sum",
      .verbs = GRADIENT,
      .help = "Integral over the boundary's faces, its area-weighted mean, or the plain sum over faces."},
+    {.key = "gradient.all",
+     .type = FF_OPT_BOOL,
+     .value = "false",
+     .verbs = GRADIENT,
+     .help =
+         "Also the other boundaries' vertices and fields: OUT with the boundary's name before its ending."},
     {.key = "lengths",
      .type = FF_OPT_MAP,
      .range = "> 0",

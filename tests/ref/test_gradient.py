@@ -78,6 +78,74 @@ class Gradient(ref.Case):
             for name in ("PointData/gradient_points", "CellData/C_p"):
                 self.assertTrue(np.array_equal(out["VTKHDF/" + name][()], other["VTKHDF/" + name][()]), name)
 
+    def test_other_boundaries_and_small_numbers(self):
+        """Two boundaries, a model with fields on both: --all writes the other one's derivatives, which are those of central
+        differences, the same from three ranks; J of a field of 1e-20 keeps its digits."""
+        config = {"n_spatial_dims": 3, "output_field_ranks": {"p": 0}, "boundary_source_data_ranks": {"body": {}, "the/wall": {"q": 0}},
+                  "reference_length_names": ["L"], "reference_area": 0.5, "n_communication_hyperlayers": 1, "n_latent_scalars": 2,
+                  "n_latent_vectors": 1, "hidden_layer_sizes": [8, 8], "n_spherical_harmonics": 2, "theta": 0.0}
+        with open(self.path("a.json"), "w") as f:
+            json.dump(config, f)
+        model = self.path("m.h5")
+        self.make_model(config, model, 1.0)
+        x, faces = sphere()
+        q = np.sin(np.arange(len(faces)))
+
+        def number(h, qh, name, ranks=1, weight=model):
+            wall = x * [1, 1, 0.2] + [0, 0, 0.75]
+            wall[5, 2] += h
+            values = q.copy()
+            values[7] += qh
+            body = ref.write_vtp(self.path("body.vtp"), x, faces, {})
+            other = ref.write_vtp(self.path("wall.vtp"), wall, faces, {"q": values})
+            self.ok("gradient", "body=" + body, "the/wall=" + other, "-m", weight, "--of", "p", "--all", "--precision", "f64", "--set",
+                    "lengths.L=0.8", "-o", self.path(name + ".vtkhdf"), "--json", self.path("j.json"), "--force", ranks=ranks)
+            with open(self.path("j.json")) as f:
+                return json.load(f)["value"]
+
+        value = number(0, 0, "one")
+        with h5py.File(self.path("one.the_wall.vtkhdf")) as f:
+            shape = f["VTKHDF/PointData/gradient_points"][()]
+            field = f["VTKHDF/CellData/gradient_q"][()]
+            self.assertEqual(list(f["VTKHDF/CellData"]), ["gradient_q"])
+        with h5py.File(self.path("one.vtkhdf")) as f:
+            self.assertIn("p", f["VTKHDF/CellData"])
+        want = self.difference(lambda h: number(h, 0, "d"), 2.0 ** -12)
+        self.assertLess(abs(shape[5, 2] - want), 1e-4 * np.abs(shape).max())
+        want = self.difference(lambda h: number(0, h, "d"), 2.0 ** -6)
+        self.assertLess(abs(field[7] - want), 1e-4 * np.abs(field).max())
+        number(0, 0, "three", ranks=3)
+        with h5py.File(self.path("three.the_wall.vtkhdf")) as f:
+            self.assertTrue(np.array_equal(shape, f["VTKHDF/PointData/gradient_points"][()]))
+            self.assertTrue(np.array_equal(field, f["VTKHDF/CellData/gradient_q"][()]))
+        self.make_model(config, self.path("small.h5"), 2.0 ** -70)
+        self.assertEqual(number(0, 0, "small", weight=self.path("small.h5")), value * 2.0 ** -70)
+
+    def make_model(self, config, path, factor):
+        """Random weights; the calibration times factor, its bias 0."""
+        import farfield_convert as fc
+
+        self.ok("train", "--architecture", self.path("a.json"), "--data", self.sample(config), "--steps", 0, "--batch", 1, "--backend",
+                "cpu", "-o", self.path("fresh.h5"), "--force")
+        _, tensors, _, _ = fc.read_model(self.path("fresh.h5"))
+        tensors["final_field_transforms.0.weight"] = np.full((1, 1), factor, np.float32)
+        tensors["final_field_transforms.0.bias"] = np.zeros(1, np.float32)
+        fc.write_model(path, config, tensors, "test")
+
+    def sample(self, config):
+        """A list with one sample of the config's boundaries: what train wants to see."""
+        from ff_sample import Sample
+
+        x, faces = sphere()
+        s = Sample("s")
+        for b, fields in config["boundary_source_data_ranks"].items():
+            s.boundary[b] = (x, faces, {k: np.zeros(len(faces)) for k in fields})
+        s.lengths, s.target, s.fields = {"L": 1.0}, "body", {"p": np.ones(len(faces))}
+        s.write(self.path("s.h5"))
+        with open(self.path("s.txt"), "w") as f:
+            f.write("s.h5\n")
+        return self.path("s.txt")
+
     def test_what_is_refused(self):
         x, faces = sphere()
         self.number(x, faces, "--of", "C_p")
