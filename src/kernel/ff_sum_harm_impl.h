@@ -61,15 +61,30 @@ static void swap_axes(const ff_harm *h, const vr *in, vr *out)
     const double *mat = h->swap;
     out[0] = in[0];
 #define SWAP(l)                                                                                              \
-    if (h->order < l) return;                                                                                \
-    mat = swap_degree(l, mat, in, out);
-    SWAP(1)
-    SWAP(2)
-    SWAP(3)
-    SWAP(4) SWAP(5) SWAP(6) SWAP(7) SWAP(8) SWAP(9) SWAP(10) SWAP(11) SWAP(12) SWAP(13) SWAP(14) SWAP(15)
-        SWAP(16) SWAP(17) SWAP(18) SWAP(19) SWAP(20)
+    if (h->order < (l)) return;                                                                              \
+    mat = swap_degree(l, mat, in, out)
+    SWAP(1);
+    SWAP(2);
+    SWAP(3);
+    SWAP(4);
+    SWAP(5);
+    SWAP(6);
+    SWAP(7);
+    SWAP(8);
+    SWAP(9);
+    SWAP(10);
+    SWAP(11);
+    SWAP(12);
+    SWAP(13);
+    SWAP(14);
+    SWAP(15);
+    SWAP(16);
+    SWAP(17);
+    SWAP(18);
+    SWAP(19);
+    SWAP(20);
 #undef SWAP
-            (void) mat;
+    (void)mat;
 }
 
 /* Directions of the shifts d, |d| > 0 or the identity: cos and sin of m times the two angles, and |d|. */
