@@ -63,7 +63,7 @@ typedef struct ff_sum_opts {
  *   opts     from FF_SUM_OPTS_INIT; NULL: the defaults    out  owned by the caller, ff_sum_destroy(); NULL on failure
  * Coordinates may lie far from the origin: they are recentred in float64. Either set may be empty.
  * The same bits for any number of threads. Errors: FF_E_ARG an option out of range, rtol out of reach; FF_E_INPUT a
- * coordinate that is not finite, named by its index; FF_E_MEM. */
+ * coordinate that is not finite, named by its index, or a width of the set that the arithmetic cannot hold; FF_E_MEM. */
 FF_API ff_status ff_sum_create(const double *targets, int64_t n_targets, const double *sources,
                                int64_t n_sources, const ff_sum_opts *opts, ff_sum **out);
 FF_API void ff_sum_destroy(ff_sum **s); /* NULL is fine. Local */

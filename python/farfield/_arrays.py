@@ -12,7 +12,7 @@ _NOWHERE = np.zeros(1)  # the address of no numbers: NULL would say that there i
 
 def _checked(x, name, shape):
     if len(x.shape) != len(shape) or any(want is not None and want != n for n, want in zip(x.shape, shape)):
-        want = ", ".join("n" if n is None else str(n) for n in shape)
+        want = ", ".join(("n", "dim")[min(k, 1)] if n is None else str(n) for k, n in enumerate(shape))
         raise Error(f"sum: {name} has shape {tuple(x.shape)}, expected ({want}{',' if len(shape) == 1 else ''})")
     return x
 
@@ -32,6 +32,8 @@ class Host:
 
     def array(self, x, name, shape):
         kind, number = _device_of(x)
+        if np.ma.is_masked(x):
+            raise Error(f"sum: {name} has masked elements, expected numbers everywhere")
         if kind not in _HOST:
             raise Error(f"sum: {name} lies on a device (DLPack type {kind}, number {number}), expected host memory as "
                         "of the sources: move it there first (PyTorch: .cpu(), CuPy: .get()), or give the sources "

@@ -76,7 +76,11 @@ class Sum:
         if (theta is None) != (order is None) and theta != 0:
             raise Error("sum: theta and order belong together: give both, or neither and rtol")
         direct = theta is not None
-        opts = SumOpts(ctypes.sizeof(SumOpts), number, parameter, dipole or kernel == "dipole", self.dim, densities or 1,
+        for name, number_of in (("densities", densities), ("order", order), ("leaf_size", leaf_size)):
+            if number_of is not None and not -2**31 <= number_of < 2**31:
+                raise Error(f"sum: {name} = {number_of}, expected a number of 32 bits")
+        opts = SumOpts(ctypes.sizeof(SumOpts), number, parameter, dipole or kernel == "dipole", self.dim,
+                       1 if densities is None else densities,
                        gradient, adjoint, single, 0.0 if direct else rtol, theta if direct else 0.0, order or 0, leaf_size)
         if triangles is not None:
             triangles = self._on.array(triangles, "triangles", (self.n_sources, 3, 3))

@@ -77,8 +77,9 @@ ff_status ff_sum_check_kernel(const ff_sum_opts *o)
         return ff_fail(FF_E_ARG, "sum: exponent k = %g, expected 0 < k <= 64", p);
     if (o->kernel == FF_SUM_YUKAWA && !(p >= 0 && isfinite(p)))
         return ff_fail(FF_E_ARG, "sum: kappa = %g, expected kappa >= 0", p);
-    if (o->kernel == FF_SUM_PLUMMER && !(p > 0 && isfinite(p)))
-        return ff_fail(FF_E_ARG, "sum: softening = %g, expected softening > 0", p);
+    const double most = o->single ? 1e18 : 1e150; /* of eps and 1 / eps: their squares are numbers too */
+    if (o->kernel == FF_SUM_PLUMMER && !(p * most >= 1 && p <= most))
+        return ff_fail(FF_E_ARG, "sum: softening = %g, expected softening > 0 (%g to %g)", p, 1 / most, most);
     if (o->dim != 2 && o->dim != 3) return ff_fail(FF_E_ARG, "sum: dim = %d, expected 2 or 3", o->dim);
     if (o->kernel == FF_SUM_LOG && o->dim != 2)
         return ff_fail(FF_E_ARG, "sum: kernel log in %d dimensions, expected 2", o->dim);

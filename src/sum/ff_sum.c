@@ -109,6 +109,18 @@ done:
     return st;
 }
 
+/* Widths of sets that boxes of float32 take, and with float32 pairs those that leave R^2 of close points and the steepest power of
+ * a pair above the least number. */
+static void widths(const ff_sum_opts *o, double *least, double *most)
+{
+    const bool grad = o->gradient || o->adjoint;
+    double power = o->kernel == FF_SUM_POWER && o->parameter < 3 ? o->parameter : 1;
+    if (o->kernel == FF_SUM_STOKESLET) power = 3;
+    power += (grad ? 2 : 0) + (o->dipole ? 2 : 0);
+    *least = o->single ? 1e-12 : 1e-18;
+    *most = o->single ? fmin(1e18, pow(10, 37 / power)) : 1e18;
+}
+
 /* Middle of the box of both sets. Collective */
 static ff_status find_centre(ff_sum *s, const double *x[2], const int64_t n[2])
 {
@@ -124,15 +136,18 @@ static ff_status find_centre(ff_sum *s, const double *x[2], const int64_t n[2])
             }
     }
     FF_TRY(ff_comm_allreduce(s->comm, box, 6, FF_MAX_F64));
+    double least, most, width = 0;
+    int along = 0;
+    if (!(box[3] >= -box[0])) return FF_OK; /* no points */
     for (int d = 0; d < s->o.dim; d++) {
-        const double width = box[3 + d] + box[d];
-        if (!(box[3 + d] >= -box[d])) return FF_OK; /* no points */
-        if (width > 1e18)
-            return ff_fail(FF_E_INPUT,
-                           "sum: the points are %g wide along %c, expected at most 1e18; rescale them", width,
-                           "xyz"[d]);
-        s->centre[d] = -box[d] + 0.5 * width;
+        const double w = box[3 + d] + box[d];
+        s->centre[d] = -box[d] + 0.5 * w;
+        if (w > width) width = w, along = d;
     }
+    widths(&s->o, &least, &most);
+    if (width > 0 && !(width >= least && width <= most))
+        return ff_fail(FF_E_INPUT, "sum: the points are %g wide along %c, expected %g to %g%s; rescale them",
+                       width, "xyz"[along], least, most, s -> o.single ? " in float32" : "");
     return FF_OK;
 }
 
@@ -380,71 +395,6 @@ int ff_sum_n_out(const ff_sum *s)
 void ff_sum_get_info(const ff_sum *s, ff_sum_info *out)
 {
     *out = s->info;
-}
-
-/* ---- one operation ---- */
-
-/* n zeros by all threads: the first touch of expansions costs as much as what is added up in them. */
-static ff_status new_zeros(double **v, int64_t n)
-{
-    enum { PIECE = 1 << 15 };
-    FF_TRY(FF_NEW(*v, n));
-#pragma omp parallel for schedule(static) if (n > PIECE)
-    for (int64_t k = 0; k < n; k += PIECE)
-        memset(*v + k, 0, (size_t)(n - k < PIECE ? n - k : PIECE) * sizeof **v);
-    return FF_OK;
-}
-
-static ff_status job_alloc(sum_job *j)
-{
-    const int64_t in = j->n_dens * j->n_in, out = j->n_dens * j->n_out, p = j->s->n_proxy;
-    j->n_w = j->n_dens * (j->s->harm != NULL ? 1 : j->n_in);
-    j->n_a = j->n_dens * (j->s->harm != NULL ? 1 : j->n_out);
-    const ff_tree *from = j->from->let->tree, *to = j->to->let->tree;
-    FF_TRY(new_zeros(&j->q, from->n_held * in + 1));
-    FF_TRY(FF_NEW(j->w, from->n_nodes * (int64_t)j->n_w * p + 1));
-    FF_TRY(new_zeros(&j->a, to->n_nodes * (int64_t)j->n_a * p + 1));
-    return new_zeros(&j->u, j->to->cloud->n_own * out + 1);
-}
-
-static void job_free(sum_job *j)
-{
-    void *const owned[] = {j->q, j->w, j->a, j->u};
-    for (int i = 0; i < 4; i++) ff_free(owned[i]);
-}
-
-ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const double *home_in,
-                         double *home_out)
-{
-    ff_status st = FF_OK;
-    ff_let_transfer *t = NULL;
-    sum_job j = {.s = s,
-                 .from = back ? ff_sum_targets(s) : ff_sum_sources(s),
-                 .to = back ? ff_sum_sources(s) : ff_sum_targets(s),
-                 .back = back,
-                 .plan = back && s->plan_back != NULL ? s->plan_back : s->plan,
-                 .spec = *spec,
-                 .n_dens = s->o.n_densities,
-                 .n_in = ff_sum_spec_in(spec),
-                 .n_out = ff_sum_spec_out(spec)};
-    const size_t in = (size_t)(j.n_dens * j.n_in), out = (size_t)(j.n_dens * j.n_out);
-    const ff_let *let = j.from->let;
-    j.spec.quick = s->quick;
-    ff_phase_begin("upward");
-    FF_GO(ff_agree(s->comm, job_alloc(&j)));
-    FF_GO(ff_sum_to_own(j.from, (int64_t)in, home_in, j.q + (size_t)let->own_first * in));
-    FF_GO(ff_sum_up(&j));
-    FF_GO(ff_let_push_begin(let, (size_t)(j.n_w * s->n_proxy) * sizeof *j.w, j.w, in * sizeof *j.q, j.q, &t));
-    FF_GO(ff_let_push_end(&t));
-    ff_phase_begin("near and far");
-    FF_GO(ff_agree(s->comm, s->o.single ? ff_sum_rows_f32(&j) : ff_sum_rows_f64(&j)));
-    ff_phase_begin("downward");
-    FF_GO(ff_sum_down(&j));
-    FF_GO(ff_sum_to_home(j.to, (int64_t)out, j.u, home_out));
-done:
-    ff_phase_end();
-    job_free(&j);
-    return st;
 }
 
 /* ---- sums and adjoint in the caller's layout ---- */

@@ -41,6 +41,7 @@ static void every_failed_allocation_is_returned(void **state)
         ff_sum_opts o = FF_SUM_OPTS_INIT;
         o.kernel = kernel[k / 2];
         o.gradient = o.adjoint = true;
+        o.single = k == 3;
         o.rtol = 0;
         o.theta = 1.2;
         o.order = k < 4 ? 3 : 0;

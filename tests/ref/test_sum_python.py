@@ -180,6 +180,10 @@ class SumPython(unittest.TestCase):
                (lambda: Sum(y, kernel="log"), "expected 2"), (lambda: Sum(y, rtol=-1), "rtol"),
                (lambda: Sum(y, theta=1.0), "belong together"), (lambda: Sum(y, y[:, :2]), "targets has shape"),
                (lambda: Sum(y, kernel="1/r^k", exponent=0), "k"), (lambda: Sum(y.astype(complex)), "complex128"),
+               (lambda: Sum(y, densities=0), "n_densities = 0"), (lambda: Sum(y, theta=1, order=2**33), "32 bits"),
+               (lambda: Sum(np.ma.masked_greater(y, 0)), "masked"), (lambda: Sum(y * 1e-30), "rescale"),
+               (lambda: Sum(y * 1e17, single=True, rtol=1e-3, gradient=True), "float32; rescale"),
+               (lambda: Sum(y, kernel="plummer", softening=1e200), "softening"),
                (lambda: Sum(y).apply(np.ones(9)), r"\(9,\), expected \(10,\)"),
                (lambda: Sum(y).apply(np.full(10, np.inf)), "density"), (lambda: Sum(y).adjoint(np.ones(10)), "adjoint")]
         for call, text in bad:
