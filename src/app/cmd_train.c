@@ -63,6 +63,8 @@ static ff_status read_list(const ff_app *app, const char *path, char ***files, i
     int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
     FF_TRY(ff_app_read_text(app->comm, path, 1 << 30, &text, &bytes));
     ff_status st = FF_OK;
+    if (strlen(text) != (size_t)bytes)
+        st = ff_fail(FF_E_INPUT, "%s: not text, expected a list that names a sample a line", path);
     for (char *line = text, *end; st == FF_OK && line != NULL && *line != 0; line = end) {
         size_t len = strcspn(line, "\n#");
         end = strchr(line, '\n');

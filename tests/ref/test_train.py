@@ -207,6 +207,7 @@ class Train(ref.Case):
                             (["train", "--architecture", SMALL, "--ellipsoids", "2", "--set", "train.loss_scale.X=1"], "loss_scale.X"),
                             (["train", self.path("list.txt"), "--architecture", SMALL],
                              f"list.txt:3: there is no file {self.path('absent.h5')}; names are relative to the list's folder"),
+                            (["train", os.path.join(ref.INPUTS, "car_body.stl"), "--architecture", SMALL], "a list that names a sample a line"),
                             (["train", self.path("none.txt"), "--architecture", SMALL], "none.txt")):
             r = ref.run(*args)
             self.assertEqual(r.code, 2, r.err)
