@@ -63,24 +63,20 @@ void adj_job_destroy(void *impl, ff_adj_job **jp)
     if (j == NULL) return;
     const void *device[] = {j->x_s,        j->x_t,    j->group_off, j->block_off,
                             j->group_slot, j->target, j->tile_off,  j->unit_off};
-    void *host[] = {j->host_off,   j->host_tile, j->host_unit, j->unit_block,
-                    j->first_slot, j->last_slot, j->run_off,   j->run};
+    void *host[] = {j->host_off, j->host_tile, j->host_unit, j->unit_block, j->run_off, j->run};
     for (size_t k = 0; k < sizeof device / sizeof *device; k++) ff_cuda_free(pool, device[k]);
     for (size_t k = 0; k < sizeof host / sizeof *host; k++) ff_free(host[k]);
     ff_free(j);
     *jp = NULL;
 }
 
-/* First and last slot of each block, [n_block]; a slot's groups lie in blocks of one unit. */
-static void block_slots(const ff_adj_lists *l, ff_adj_job *j)
+/* First block of each unit, [n_unit + 1]; a slot's groups lie in blocks of one unit. */
+static void unit_blocks(const ff_adj_lists *l, ff_adj_job *j)
 {
-    int64_t first = 0, last = 0, unit = 0;
+    int64_t slot = 0, unit = 0;
     for (int64_t b = 0; b < l->n_block; b++) {
-        while (l->group_off[first + 1] <= l->block_off[b]) first++;
-        while (l->group_off[last + 1] < l->block_off[b + 1]) last++;
-        j->first_slot[b] = (int32_t)first;
-        j->last_slot[b] = (int32_t)last;
-        while (l->unit_off[unit] <= first) j->unit_block[unit++] = b;
+        while (l->group_off[slot + 1] <= l->block_off[b]) slot++;
+        while (l->unit_off[unit] <= slot) j->unit_block[unit++] = b;
     }
     while (unit <= l->n_unit) j->unit_block[unit++] = l->n_block;
 }
@@ -90,8 +86,6 @@ static ff_status host_arrays(const ff_adj_lists *l, ff_adj_job *j)
     int64_t blocks = l->n_block;
     FF_TRY(FF_NEW_CUDA(j->host_off, blocks + 1));
     FF_TRY(FF_NEW_CUDA(j->host_tile, blocks + 1));
-    FF_TRY(FF_NEW_CUDA(j->first_slot, blocks + 1));
-    FF_TRY(FF_NEW_CUDA(j->last_slot, blocks + 1));
     FF_TRY(FF_NEW_CUDA(j->host_unit, l->n_unit + 1));
     FF_TRY(FF_NEW_CUDA(j->unit_block, l->n_unit + 1));
     memcpy(j->host_off, l->block_off, (size_t)(blocks + 1) * sizeof *j->host_off);
@@ -99,7 +93,7 @@ static ff_status host_arrays(const ff_adj_lists *l, ff_adj_job *j)
     for (int64_t b = 0; b < blocks; b++)
         j->host_tile[b + 1] =
             j->host_tile[b] + (l->block_off[b + 1] - l->block_off[b] + AW_GROUPS - 1) / AW_GROUPS;
-    block_slots(l, j);
+    unit_blocks(l, j);
     return FF_OK;
 }
 

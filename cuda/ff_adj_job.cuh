@@ -14,7 +14,6 @@ struct ff_adj_job {
     int64_t n_slot, n_target, n_block, n_unit;
     int64_t *host_off, *host_tile;    /* [n_block + 1], host: groups; tiles of the wide kernels */
     int64_t *host_unit, *unit_block;  /* [n_unit + 1], host: slots, list blocks of a unit */
-    int32_t *first_slot, *last_slot;  /* [n_block], host */
     int64_t *run_off;                 /* host: [n_slot + 1], runs; NULL where the lists stay on the device */
     ff_adj_run *run;
     double *x_s, *x_t; /* device, and so on */

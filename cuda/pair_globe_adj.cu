@@ -5,11 +5,11 @@
  *         cotangents of the layers go to the chunk. adj_weights: a block sums 64 x 64 or 128 x 128 entries of one layer's weight
  *         gradient over the pairs of one list block (up to 2048 pairs of one unit). adj_rows: sums of a source
  * Launch  a chunk of whole list blocks at a time. grid tiles, block 32 wr wc <= 512, shared memory as planned
- *         (ff_adj_plan); grid (squares, list blocks), block 128 or 256, 36 or 68 KiB; a thread a source and column
+ *         (ff_adj_plan); grid (squares, list blocks), block 128 or 256, 36 or 68 KiB; rows: a thread a list block and column
  * Shapes  ff_adj_args; chunk [groups][16 / kpw][row_words] u32, group_rows [groups][row_len] f32
- * Order   a group's 16 pairs by lane order, a source's groups in list order in double; weight gradients: the block's
- *         pairs in order in float32, rounded once to the words of ff_sums.h, integer atomics: no result depends on the
- *         chunks, the tiles, the grid or the ranks
+ * Order   a group's 16 pairs by lane order, a source's groups of a list block in order in double, then its blocks;
+ *         weight gradients: the block's pairs in order in float32, rounded once to the words of ff_sums.h, integer
+ *         atomics: no result depends on the chunks, the tiles, the grid or the ranks
  * Bound   6 FLOP a multiply-add of the network (forward, back, weights): wide 0.98 MFLOP a pair and branch, 1.2 ns at
  *         790 TFLOP/s in bf16. Bytes a pair through the L2 cache: wide, bf16: weights 2 x 328 kB / 128 pairs = 5.1 kB;
  *         chunk 4.9 kB written, 1.5 kB (SiLU') read by the tile and 3.4 kB times 1 to 4 by the squares; sums
@@ -34,8 +34,13 @@ static_assert((int)FF_ADJ_F32 == FF_CUDA_F32 && (int)FF_ADJ_TF32 == FF_CUDA_TF32
               "one numbering of precisions");
 
 /* Bytes: of a chunk, and of a wide one without its sums; of a span's sources; of a span's lists, where they are streamed. */
-enum { CHUNK_BYTES = 128 << 20, WIDE_CHUNK_BYTES = 1 << 30, SPAN_BYTES = 128 << 20, LISTS_BYTES = 256 << 20 };
-enum { REDUCE_THREADS = 256, MOST_BLOCKS = 65535, HALVES = 2 };
+enum {
+    CHUNK_BYTES = 128 << 20,
+    WIDE_CHUNK_BYTES = 434 << 20,
+    SPAN_BYTES = 128 << 20,
+    LISTS_BYTES = 256 << 20
+};
+enum { ROW_THREADS = 128, MOST_BLOCKS = 65535, HALVES = 2 };
 
 template <int PREC, int MT>
 static __global__ void __launch_bounds__(MT == 8 || (MT == 4 && PREC == FF_ADJ_F32) ? 256 : 512, 1)
@@ -80,10 +85,22 @@ static __global__ void __launch_bounds__(ADJ_GRAD_THREADS(SIDE), SIDE == 64 ? 4 
 }
 
 static __global__ void adj_rows(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
-                                const int64_t *group_off, int64_t slot, int64_t n, double *rows)
+                                const int64_t *group_off, const int64_t *block_off, double *edge,
+                                double *rows)
 {
-    int64_t i = (int64_t)blockIdx.x * REDUCE_THREADS + threadIdx.x;
-    if (i < n * c.row_len) adj_reduce(&c, &io, group_off, slot + i / c.row_len, (int)(i % c.row_len), rows);
+    int b = (int)blockIdx.x, col = (int)(blockIdx.y * ROW_THREADS + threadIdx.x);
+    if (col < c.row_len)
+        adj_block_rows(&c, &io, group_off, block_off[b], block_off[b + 1], col,
+                       edge + (int64_t)(2 * b) * c.row_len, rows);
+}
+
+static __global__ void adj_edges(const __grid_constant__ ff_adj_cfg c, const __grid_constant__ adj_io io,
+                                 const int64_t *group_off, const int64_t *block_off, const double *edge,
+                                 double *rows)
+{
+    int col = (int)(blockIdx.y * ROW_THREADS + threadIdx.x);
+    if (col < c.row_len)
+        adj_edge_rows(&c, &io, group_off, block_off, (int)gridDim.x, (int)blockIdx.x, col, edge, rows);
 }
 
 /* ---- networks on the device ---- */
@@ -269,6 +286,7 @@ enum {
     N_SPAN,
     CHUNK = N_SPAN,
     GROUP_ROWS,
+    EDGE,
     TILE,
     PART,
     N_BUFFER
@@ -278,11 +296,27 @@ enum {
 typedef struct adj_run_state {
     const ff_adj_job *job;
     adj_spans spans;
-    int sms, halves; /* halves of GROUP_ROWS and PART, which chunks take in turn: 1 or HALVES */
-    int64_t most;    /* of a chunk: groups, or tiles of the wide kernels */
+    int sms, halves; /* halves of GROUP_ROWS, EDGE and PART, which chunks take in turn: 1 or HALVES */
+    int64_t most, most_blocks; /* of a chunk: groups, or tiles of the wide kernels; list blocks */
     size_t bytes[N_BUFFER];
     void *d[N_BUFFER];
 } adj_run_state;
+
+/* Memory of this half of buffer k. */
+static void *half_of(const adj_run_state *r, int k, int64_t half)
+{
+    return (char *)r->d[k] + (size_t)half * (r->bytes[k] / (size_t)r->halves);
+}
+
+/* Rows of the sources of list blocks [b0, b1), which are the chunk. */
+static cudaError_t chunk_rows(const ff_adj_job *j, const ff_adj_cfg *c, const adj_io *io, int64_t b0,
+                              int64_t b1, double *edge, double *rows, cudaStream_t s)
+{
+    dim3 grid((unsigned)(b1 - b0), (unsigned)((c->row_len + ROW_THREADS - 1) / ROW_THREADS));
+    adj_rows<<<grid, ROW_THREADS, 0, s>>>(*c, *io, j->group_off, j->block_off + b0, edge, rows);
+    adj_edges<<<grid, ROW_THREADS, 0, s>>>(*c, *io, j->group_off, j->block_off + b0, edge, rows);
+    return cudaGetLastError();
+}
 
 /* All chunks of a span; io holds everything but the groups. */
 static ff_status run_chunks(ff_cuda_impl *impl, const adj_run_state *r, const ff_adj_cfg *c,
@@ -294,16 +328,13 @@ static ff_status run_chunks(ff_cuda_impl *impl, const adj_run_state *r, const ff
     io->chunk = (uint32_t *)r->d[CHUNK];
     io->group_rows = (float *)r->d[GROUP_ROWS];
     for (int64_t b0 = span->block_begin, b1; b0 < span->block_end; b0 = b1) {
-        for (b1 = b0 + 1; b1 < span->block_end && b1 - b0 < MOST_BLOCKS; b1++)
+        for (b1 = b0 + 1; b1 < span->block_end && b1 - b0 < r->most_blocks; b1++)
             if (j->host_off[b1 + 1] - j->host_off[b0] > r->most) break;
-        int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
         io->group_begin = j->host_off[b0];
         io->group_end = j->host_off[b1];
         FF_CU(tiles(c, io, NULL, s));
         FF_CU(weights(c, io, j->block_off + b0, b1 - b0, s));
-        adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0,
-                   s>>>(*c, *io, j->group_off, slot, n, rows);
-        FF_CU(cudaGetLastError());
+        FF_CU(chunk_rows(j, c, io, b0, b1, (double *)r->d[EDGE], rows, s));
     }
 done:
     return st;
@@ -330,8 +361,8 @@ static int64_t wide_cost(const adj_run_state *r, int64_t tiles, int64_t blocks)
 static int64_t wide_end(const adj_run_state *r, int64_t b0, int64_t end)
 {
     const int64_t *tile = r->job->host_tile;
-    int64_t best = b0 + 1, cost = INT64_MAX, blocks = wide_blocks(r->most);
-    for (int64_t b1 = b0 + 1; b1 <= end && b1 - b0 <= blocks; b1++) {
+    int64_t best = b0 + 1, cost = INT64_MAX;
+    for (int64_t b1 = b0 + 1; b1 <= end && b1 - b0 <= r->most_blocks; b1++) {
         int64_t n = tile[b1] - tile[b0];
         if (b1 > b0 + 1 && n > r->most) break;
         int64_t c = wide_cost(r, n, b1 - b0);
@@ -385,11 +416,8 @@ static ff_status wide_chunk(ff_cuda_impl *cu, const adj_run_state *r, const ff_a
                             const adj_wide_io *io, int64_t i, int64_t b0, int64_t b1, double *rows)
 {
     ff_status st = FF_OK;
-    const ff_adj_job *j = r->job;
-    const ff_adj_cfg *c = &net->c;
     ff_adj_sides *side = r->halves > 1 ? cu->sides : NULL;
     cudaStream_t s = side != NULL ? side->stream : cu->stream;
-    int64_t slot = j->first_slot[b0], n = j->last_slot[b1 - 1] + 1 - slot;
     if (i >= HALVES && side != NULL) FF_CU(cudaStreamWaitEvent(cu->stream, side->added[i % HALVES], 0));
     FF_CU(adj_wide_tiles(net->wide, io, r->sms, cu->stream));
     FF_CU(adj_wide_weights(io, r->sms, cu->stream));
@@ -398,9 +426,8 @@ static ff_status wide_chunk(ff_cuda_impl *cu, const adj_run_state *r, const ff_a
         FF_CU(cudaStreamWaitEvent(s, side->squares[i % HALVES], 0));
     }
     FF_CU(adj_wide_add(net->wide, io, s));
-    adj_rows<<<(unsigned)((n * c->row_len + REDUCE_THREADS - 1) / REDUCE_THREADS), REDUCE_THREADS, 0, s>>>(
-        *c, io->pairs, j->group_off, slot, n, rows);
-    FF_CU(cudaGetLastError());
+    FF_CU(
+        chunk_rows(r->job, &net->c, &io->pairs, b0, b1, (double *)half_of(r, EDGE, i % r->halves), rows, s));
     if (side != NULL) FF_CU(cudaEventRecord(side->added[i % HALVES], s));
 done:
     return st;
@@ -419,10 +446,9 @@ static ff_status run_wide(ff_cuda_impl *cu, const adj_run_state *r, const ff_adj
     io.tile = (int2 *)r->d[TILE];
     io.chunk = (char *)r->d[CHUNK];
     for (int64_t b0 = span->block_begin, b1; b0 < span->block_end; b0 = b1, i++) {
-        size_t half = (size_t)(i % r->halves), n = (size_t)r->halves;
         b1 = wide_end(r, b0, span->block_end);
-        io.part = (float *)((char *)r->d[PART] + half * (r->bytes[PART] / n));
-        io.pairs.group_rows = (float *)((char *)r->d[GROUP_ROWS] + half * (r->bytes[GROUP_ROWS] / n));
+        io.part = (float *)half_of(r, PART, i % r->halves);
+        io.pairs.group_rows = (float *)half_of(r, GROUP_ROWS, i % r->halves);
         io.pairs.group_begin = j->host_off[b0];
         io.pairs.group_end = j->host_off[b1];
         io.tile_begin = j->host_tile[b0];
@@ -510,7 +536,7 @@ static ff_status open_chunk(ff_cuda_impl *cu, const ff_adj_net *net, int64_t lef
     const ff_adj_job *j = r->job;
     bool wide = net->wide != NULL;
     int64_t all = wide ? j->host_tile[j->n_block] : j->host_off[j->n_block],
-            block = FF_ADJ_BLOCK / (wide ? AW_GROUPS : 1), blocks;
+            block = FF_ADJ_BLOCK / (wide ? AW_GROUPS : 1);
     r->halves = 1;
     if (wide)
         r->most = smaller(WIDE_CHUNK_BYTES, left / 5 * 2) / AW_TILE_BYTES;
@@ -520,13 +546,16 @@ static ff_status open_chunk(ff_cuda_impl *cu, const ff_adj_net *net, int64_t lef
     if (r->most < block) r->most = block;
     if (wide && r->most < all) r->halves = HALVES;
     if (r->halves > 1) FF_TRY(sides_open(cu));
-    blocks = wide ? smaller(j->n_block, wide_blocks(r->most)) : 0;
-    size_t n = (size_t)r->halves, most = (size_t)r->most, groups = most * (wide ? AW_GROUPS : 1);
+    r->most_blocks =
+        smaller(j->n_block, wide ? wide_blocks(r->most) : smaller(r->most / 16 + 1, MOST_BLOCKS));
+    size_t n = (size_t)r->halves, most = (size_t)r->most, blocks = (size_t)r->most_blocks,
+           groups = most * (wide ? AW_GROUPS : 1);
     r->bytes[CHUNK] =
         wide ? most * AW_TILE_BYTES : groups * (size_t)(FF_ADJ_GROUP / c->kpw) * (size_t)c->row_words * 4;
     r->bytes[GROUP_ROWS] = n * groups * (size_t)c->row_len * 4;
+    r->bytes[EDGE] = n * blocks * 2 * (size_t)c->row_len * sizeof(double);
     r->bytes[TILE] = wide ? most * sizeof(int2) : 0;
-    r->bytes[PART] = n * (size_t)blocks * AW_PART * sizeof(float);
+    r->bytes[PART] = wide ? n * blocks * AW_PART * sizeof(float) : 0;
     return alloc(cu, r, N_SPAN, N_BUFFER, FF_CUDA_CHUNK);
 }
 

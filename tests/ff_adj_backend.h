@@ -53,6 +53,8 @@ static inline ff_status ab_chunks(const ff_adj_job *job, const ff_adj_cfg *c, in
     const ff_adj_lists *l = job->lists;
     int64_t most = n_blocks * FF_ADJ_BLOCK, words = most * FF_ADJ_GROUP / c->kpw * c->row_words;
     char *shared = NULL;
+    double *edge = NULL;
+    FF_GO(FF_NEW(edge, 2 * n_blocks * c->row_len));
     FF_GO(FF_NEW(io->chunk, words));
     FF_GO(FF_NEW(io->group_rows, most * c->row_len));
     FF_GO(FF_NEW(shared, c->smem));
@@ -73,12 +75,20 @@ static inline ff_status ab_chunks(const ff_adj_job *job, const ff_adj_cfg *c, in
         for (int64_t b = b0; b < b1; b++)
             for (int k = 0; k < c->squares; k++)
                 ab_square(c, io, adj_square_of(c, k), l->block_off[b], l->block_off[b + 1]);
-        for (int64_t s = 0; s < l->n_slot; s++)
-            for (int k = 0; k < c->row_len; k++) adj_reduce(c, io, l->group_off, s, k, rows);
+        memset(edge, 0xff, (size_t)(2 * n_blocks * c->row_len) * sizeof *edge);
+        for (int64_t b = b0; b < b1; b++)
+            for (int k = 0; k < c->row_len; k++)
+                adj_block_rows(c, io, l->group_off, l->block_off[b], l->block_off[b + 1], k,
+                               edge + 2 * (b - b0) * c->row_len, rows);
+        for (int64_t b = b0; b < b1; b++)
+            for (int k = 0; k < c->row_len; k++)
+                adj_edge_rows(c, io, l->group_off, l->block_off + b0, (int)(b1 - b0), (int)(b - b0), k, edge,
+                              rows);
     }
 done:
     ff_free(io->chunk);
     ff_free(io->group_rows);
+    ff_free(edge);
     ff_free(shared);
     return st;
 }

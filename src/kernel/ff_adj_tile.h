@@ -792,18 +792,44 @@ ADJ_FN void adj_square_add(const ff_adj_cfg *c, int64_t *grad, int *bad, const i
     }
 }
 
-/* Rows of a slot: its groups of this chunk in order, added to what earlier chunks left. */
-ADJ_FN void adj_reduce(const ff_adj_cfg *c, const adj_io *io, const int64_t *group_off, int64_t slot, int col,
-                       double *rows)
+/* Rows of slots, in two steps: over the groups of a slot in one list block, then over its blocks, each in order and in
+ * double. Some sources have thousands of groups; a chain of so many sums is what a chunk would wait for. Chunks hold whole
+ * list blocks, so that no row depends on them.
+ *
+ * Groups begin .. end - 1 of a list block: rows of slots that have no others; sums of those that have go to edge [2][row_len],
+ * of the slot that began before and of the one that goes on. */
+ADJ_FN void adj_block_rows(const ff_adj_cfg *c, const adj_io *io, const int64_t *group_off, int64_t begin,
+                           int64_t end, int col, double *edge, double *rows)
 {
-    int64_t from = group_off[slot], to = group_off[slot + 1];
-    from = from > io->group_begin ? from : io->group_begin;
-    to = to < io->group_end ? to : io->group_end;
-    if (from >= to) return;
-    double sum = rows[slot * c->row_len + col];
-    for (int64_t g = from; g < to; g++)
-        sum += (double)io->group_rows[(g - io->group_begin) * c->row_len + col];
-    rows[slot * c->row_len + col] = sum;
+    for (int64_t g = begin; g < end;) {
+        int64_t slot = io->group_slot[g], first = group_off[slot], last = group_off[slot + 1],
+                to = last < end ? last : end;
+        double sum = 0.0;
+        for (; g < to; g++) sum += (double)io->group_rows[(g - io->group_begin) * c->row_len + col];
+        if (first >= begin && last <= end)
+            rows[slot * c->row_len + col] = sum;
+        else
+            edge[(first < begin ? 0 : c->row_len) + col] = sum;
+    }
+}
+
+/* Slots that list block b of the chunk's n_block shares with the blocks behind it, or, for the first one, with those of
+ * chunks before: edge [n_block][2][row_len] of all of them. block_off: of the chunk's blocks. */
+ADJ_FN void adj_edge_rows(const ff_adj_cfg *c, const adj_io *io, const int64_t *group_off,
+                          const int64_t *block_off, int n_block, int b, int col, const double *edge,
+                          double *rows)
+{
+    int64_t begin = block_off[b], end = block_off[b + 1];
+    for (int which = 0; which < 2; which++) {
+        int64_t slot = io->group_slot[which == 0 ? begin : end - 1], first = group_off[slot],
+                last = group_off[slot + 1], row = slot * c->row_len + col;
+        bool here = which == 0 ? b == 0 && first < begin : first >= begin && last > end;
+        if (!here) continue;
+        double sum = rows[row] + edge[(int64_t)(2 * b + which) * c->row_len + col];
+        for (int k = b + 1; k < n_block && last > block_off[k]; k++)
+            sum += edge[(int64_t)(2 * k) * c->row_len + col];
+        rows[row] = sum;
+    }
 }
 
 #endif

@@ -98,11 +98,85 @@ static void bits_do_not_depend_on_chunks_and_tiles(void **state)
     }
 }
 
+/* Random sums of groups: slots of 0 to 700 groups, units of up to 6 slots, list blocks of up to FF_ADJ_BLOCK groups. */
+enum { ROW_UNITS = 40, ROW_SLOTS = 6 * ROW_UNITS, ROW_COLS = 3, ROW_GROUPS = 700 * ROW_SLOTS };
+typedef struct row_case {
+    int64_t n_slot, n_group, n_block, group_off[ROW_SLOTS + 1], block_off[ROW_GROUPS + 1];
+    int32_t group_slot[ROW_GROUPS];
+    float group_rows[ROW_GROUPS * ROW_COLS];
+} row_case;
+
+static void row_case_fill(row_case *q)
+{
+    memset(q, 0, sizeof *q);
+    for (int unit = 0; unit < ROW_UNITS; unit++) {
+        int64_t first = q->n_group;
+        for (int s = 0; s <= unit % 6; s++) {
+            double x = ff_rng_uniform(SEED, 920, (uint64_t)q->n_slot);
+            int64_t n = s % 3 == 1 ? (int64_t)(700 * x) : (int64_t)(20 * x); /* some have none */
+            for (int64_t k = 0; k < n; k++) q->group_slot[q->n_group++] = (int32_t)q->n_slot;
+            q->group_off[++q->n_slot] = q->n_group;
+        }
+        for (int64_t g = first; g < q->n_group; g += FF_ADJ_BLOCK)
+            q->block_off[++q->n_block] = g + FF_ADJ_BLOCK < q->n_group ? g + FF_ADJ_BLOCK : q->n_group;
+    }
+    for (int64_t k = 0; k < q->n_group * ROW_COLS; k++)
+        q->group_rows[k] = (float)adj_draw(SEED, 921, (uint64_t)k);
+}
+
+/* In chunks of n blocks; edges hold NaN before. */
+static void row_case_run(const row_case *q, int64_t n, double *rows)
+{
+    ff_adj_cfg c = {.row_len = ROW_COLS};
+    double *edge = ff_mem_alloc((size_t)(2 * n * ROW_COLS), sizeof *edge);
+    for (int64_t b0 = 0; b0 < q->n_block; b0 += n) {
+        int64_t b1 = b0 + n < q->n_block ? b0 + n : q->n_block;
+        adj_io io = {.group_slot = q->group_slot, .group_begin = q->block_off[b0]};
+        io.group_rows = (float *)q->group_rows + io.group_begin * ROW_COLS;
+        memset(edge, 0xff, (size_t)(2 * n * ROW_COLS) * sizeof *edge);
+        for (int64_t b = b0; b < b1; b++)
+            for (int k = 0; k < ROW_COLS; k++)
+                adj_block_rows(&c, &io, q->group_off, q->block_off[b], q->block_off[b + 1], k,
+                               edge + 2 * (b - b0) * ROW_COLS, rows);
+        for (int64_t b = b0; b < b1; b++)
+            for (int k = 0; k < ROW_COLS; k++)
+                adj_edge_rows(&c, &io, q->group_off, q->block_off + b0, (int)(b1 - b0), (int)(b - b0), k,
+                              edge, rows);
+    }
+    ff_free(edge);
+}
+
+/* Against plain sums (700 terms below 1: 700 x 2^-53 x 700 / 2 is 2.7e-11), and equal bits in chunks of any size. */
+static void rows_are_sums_whatever_the_chunks(void **state)
+{
+    (void)state;
+    static row_case q;
+    static double one[ROW_SLOTS * ROW_COLS], many[ROW_SLOTS * ROW_COLS];
+    static const int64_t chunk[] = {2, 3, 5, 1000};
+    row_case_fill(&q);
+    assert_true(q.n_block > 100);
+    memset(one, 0, sizeof one);
+    row_case_run(&q, 1, one);
+    for (int64_t s = 0; s < q.n_slot; s++)
+        for (int k = 0; k < ROW_COLS; k++) {
+            double sum = 0;
+            for (int64_t g = q.group_off[s]; g < q.group_off[s + 1]; g++)
+                sum += (double)q.group_rows[g * ROW_COLS + k];
+            assert_true(fabs(one[s * ROW_COLS + k] - sum) <= 2.7e-11);
+        }
+    for (size_t i = 0; i < sizeof chunk / sizeof *chunk; i++) {
+        memset(many, 0, sizeof many);
+        row_case_run(&q, chunk[i], many);
+        assert_memory_equal(one, many, sizeof one);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tile_matches_the_cpu),
         cmocka_unit_test(bits_do_not_depend_on_chunks_and_tiles),
+        cmocka_unit_test(rows_are_sums_whatever_the_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
