@@ -33,10 +33,14 @@ static_assert((int)FF_ADJ_F32 == FF_CUDA_F32 && (int)FF_ADJ_TF32 == FF_CUDA_TF32
                   (int)FF_ADJ_BF16 == FF_CUDA_BF16,
               "one numbering of precisions");
 
-/* Bytes: of a chunk, and of a wide one without its sums; of a span's sources; of a span's lists, where they are streamed. */
+/* Bytes: of a chunk, and of a wide one without its sums; of a span's sources; of a span's lists, where they are streamed.
+ * Each chunk has an end at which multiprocessors are idle, so that a wide one may be LARGE while the rest takes no more
+ * than BESIDE, which is less than 1.5 GiB together; else it keeps training below twice what inference takes. */
 enum {
     CHUNK_BYTES = 128 << 20,
-    WIDE_CHUNK_BYTES = 434 << 20,
+    WIDE_CHUNK_BYTES = 400 << 20,
+    WIDE_LARGE_BYTES = 1 << 30,
+    WIDE_BESIDE_BYTES = 192 << 20,
     SPAN_BYTES = 128 << 20,
     LISTS_BYTES = 256 << 20
 };
@@ -529,6 +533,13 @@ static ff_status open_span(ff_cuda_impl *cu, const ff_adj_net *net, int64_t left
     return alloc(cu, r, N_WHOLE, N_SPAN, FF_CUDA_RECORDS);
 }
 
+static int64_t wide_chunk_bytes(const adj_run_state *r)
+{
+    size_t beside = 0;
+    for (int k = 0; k < N_SPAN; k++) beside += r->bytes[k];
+    return beside <= WIDE_BESIDE_BYTES ? WIDE_LARGE_BYTES : WIDE_CHUNK_BYTES;
+}
+
 /* What a chunk's pairs have: groups or tiles, at least one list block, no more than there are. */
 static ff_status open_chunk(ff_cuda_impl *cu, const ff_adj_net *net, int64_t left, adj_run_state *r)
 {
@@ -539,7 +550,7 @@ static ff_status open_chunk(ff_cuda_impl *cu, const ff_adj_net *net, int64_t lef
             block = FF_ADJ_BLOCK / (wide ? AW_GROUPS : 1);
     r->halves = 1;
     if (wide)
-        r->most = smaller(WIDE_CHUNK_BYTES, left / 5 * 2) / AW_TILE_BYTES;
+        r->most = smaller(wide_chunk_bytes(r), left / 5 * 2) / AW_TILE_BYTES;
     else
         FF_TRY(chunk_groups(c, smaller(CHUNK_BYTES, left / 2), &r->most));
     r->most = smaller(r->most, all);

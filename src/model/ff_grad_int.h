@@ -73,7 +73,7 @@ ff_status ff_grad_layers_f32(ff_grad *g, const double *out_bar);
 ff_status ff_grad_layers_f64(ff_grad *g, const double *out_bar);
 
 /* Pair lists for opts.adjoint: a thread begins to make them; it is stopped and waited for. In between the caller's teams have
- * three quarters of its threads. By one thread. Local */
+ * one more than half of its threads. By one thread. Local */
 ff_status ff_grad_lists_begin(ff_grad *g);
 void ff_grad_lists_end(ff_grad *g);
 

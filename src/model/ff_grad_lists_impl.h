@@ -238,7 +238,7 @@ ff_status ff_grad_lists_begin(ff_grad *g)
     a->g = g;
     /* Two teams at once. Where they, or the driver beside them, had more threads than there are cores, times scattered. */
     a->n_all = omp_get_max_threads();
-    const int n = a->n_all - a->n_all / 4;
+    const int n = a->n_all / 2 + 1;
     a->n_threads = (n + 1) / 2;
     (void)pthread_mutex_init(&a->lock, NULL);
     (void)pthread_cond_init(&a->change, NULL);
