@@ -129,18 +129,27 @@ class Train(ref.Case):
                 self.assertTrue(any("train." + text in line for line in lines), lines)
 
     def test_a_full_disk_costs_a_checkpoint_only(self):
-        """A file system with room for one checkpoint: training goes on and says so; what is there is whole."""
+        """A disk that is full after three steps: the checkpoint of then stays, training goes on and says so; with room again
+        it goes on from there, to the same end."""
         os.makedirs(self.path("full"))
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", self.path("full")], capture_output=True).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", self.path("full")], capture_output=True).returncode != 0:
             raise unittest.SkipTest("skipped: needs to mount a small file system")
         self.addCleanup(subprocess.run, ["umount", self.path("full")])
-        r = self.ok(*self.options("full", 9))
-        self.assertIn("training goes on", r.err)
+        self.ok(*self.options("full", 3))
+        free = os.statvfs(self.path("full"))
+        with open(self.path("full", "pad"), "wb") as f:
+            f.write(bytes(free.f_bavail * free.f_frsize - 50000))
+        r = self.ok(*self.options("full", 9, "--force"))
+        self.assertIn("no checkpoint of step 6, training goes on", r.err)
         self.assertIn("9 steps, loss", r.out)
-        left = os.listdir(self.path("full"))
-        self.assertEqual([f for f in left if f.endswith(".tmp")], [])
-        for f in left:
-            self.ok("info", self.path("full", f))
+        self.assertEqual(sorted(os.listdir(self.path("full"))), ["pad", "step_0000000003.h5"])
+        self.ok("info", self.path("full", "step_0000000003.h5"))
+        whole = self.weights("full")
+        os.remove(self.path("full", "pad"))
+        r = self.ok(*self.options("full", 9, "--force"))
+        self.assertIn("going on after step 3 of 9", r.out)
+        for k, v in self.weights("full").items():
+            np.testing.assert_array_equal(v, whole[k], k)
 
     def test_models_and_checkpoints_are_model_files(self):
         self.ok(*self.options("m", 5))
