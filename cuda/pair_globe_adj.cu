@@ -40,7 +40,7 @@ enum {
     CHUNK_BYTES = 128 << 20,
     WIDE_CHUNK_BYTES = 400 << 20,
     WIDE_LARGE_BYTES = 1 << 30,
-    WIDE_BESIDE_BYTES = 192 << 20,
+    WIDE_BESIDE_BYTES = 96 << 20,
     SPAN_BYTES = 128 << 20,
     LISTS_BYTES = 256 << 20
 };
