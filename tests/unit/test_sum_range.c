@@ -17,7 +17,7 @@
 
 enum { N = 300 };
 
-static double x[3 * N], y[3 * N], q[2 * N], p[2 * N], u[2 * N], v[2 * N];
+static double x[3 * N], y[3 * N], q[4 * N], p[2 * N], u[2 * N], v[2 * N];
 
 static ff_sum_opts options(ff_sum_kernel kernel, bool single)
 {
@@ -26,7 +26,7 @@ static ff_sum_opts options(ff_sum_kernel kernel, bool single)
     o.single = single;
     o.rtol = 1e-3;
     assert_int_equal(ff_generate("uniform", 31, 0, N, 3, x), FF_OK);
-    for (int i = 0; i < 2 * N; i++) q[i] = ff_rng_uniform(31, 1, (uint64_t)i) - 0.5;
+    for (int i = 0; i < 4 * N; i++) q[i] = ff_rng_uniform(31, 1, (uint64_t)i) - 0.5;
     return o;
 }
 
