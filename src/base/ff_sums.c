@@ -317,10 +317,8 @@ double ff_sums_value(const ff_sums *s, int64_t i)
            0x1p-72; /* one rounding: the power of two is exact */
 }
 
-ff_status ff_sums_exponents(ff_comm *comm, int n, const double *magnitude, int *e)
+ff_status ff_sums_exponents(ff_comm *comm, int n, double *top, int *e)
 {
-    double top[4] = {0};
-    for (int i = 0; i < n; i++) top[i] = magnitude[i];
     FF_TRY(ff_comm_allreduce(comm, top, n, FF_MAX_F64));
     for (int i = 0; i < n; i++) {
         e[i] = 0;

@@ -37,9 +37,9 @@ void ff_sums_set_bad(
     ff_sums *s); /* as if a term had been out of range                                   Local */
 double ff_sums_value(const ff_sums *s, int64_t i);
 
-/* Exponents e [n], n <= 4, of magnitudes' largest over the ranks: 2^e is above it and at most twice as much; 0 for zero, NaN
- * and infinity. What goes into sums is first brought near 1 by a power of two, which rounds nothing: their unit is
+/* top [n], magnitudes, become the largest over the ranks, e [n] their exponents: 2^e is above and at most twice as much; 0 for
+ * zero, NaN and infinity. What goes into sums is first brought near 1 by a power of two, which rounds nothing: their unit is
  * fixed.                                                                                            Collective */
-ff_status ff_sums_exponents(ff_comm *comm, int n, const double *magnitude, int *e);
+ff_status ff_sums_exponents(ff_comm *comm, int n, double *top, int *e);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* After a write failed (full disk) HDF5 1.10 cannot close the file, and its own clean-up at exit or in MPI_Finalize
  * crashes on it. So the library is started here, before MPI is, without either clean-up: we close every file. */
@@ -152,9 +151,8 @@ static ff_status check_signature(const char *path)
 {
     static const unsigned char sig[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     unsigned char head[64] = {0};
-    struct stat s;
     FF_TRY(ff_mesh_check_name(path));
-    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode))
+    if (ff_io_is_device(path))
         return ff_fail(FF_E_INPUT, "%s: is a pipe or device, expected a regular file", path);
     FILE *f = fopen(path, "rb");
     if (f == NULL) return ff_fail(FF_E_INPUT, "%s: cannot be opened: %s", path, strerror(errno));

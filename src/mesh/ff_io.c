@@ -46,10 +46,16 @@ static ff_status folder_of(const char *path, char **out)
     return FF_OK;
 }
 
+bool ff_io_is_device(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
 bool ff_io_is_stream(const char *path)
 {
     struct stat s;
-    if (stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode)) return true;
+    if (ff_io_is_device(path)) return true;
     if (strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0) return false;
     return lstat(path, &s) == 0 && S_ISLNK(s.st_mode); /* /dev/stdout, even where that is a file now */
 }

@@ -13,6 +13,8 @@ ff_status ff_io_check_path(ff_comm *comm, const char *path, bool force);
 /* The same for text, which may also go to a stream: there force is not asked for. Collective */
 ff_status ff_io_check_text_path(ff_comm *comm, const char *path, bool force);
 
+/* Whether path is a pipe or a device. Local */
+bool ff_io_is_device(const char *path);
 /* Whether path is a pipe, a device or a link to one such as /dev/stdout: written in place, never replaced or removed,
  * since a rename would put a file where the device was. Local */
 bool ff_io_is_stream(const char *path);

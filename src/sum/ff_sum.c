@@ -136,6 +136,7 @@ static ff_status find_centre(ff_sum *s, const double *x[2], const int64_t n[2])
             }
     }
     FF_TRY(ff_comm_allreduce(s->comm, box, 6, FF_MAX_F64));
+    const bool single = s->o.single;
     double least, most, width = 0;
     int along = 0;
     if (!(box[3] >= -box[0])) return FF_OK; /* no points */
@@ -147,7 +148,7 @@ static ff_status find_centre(ff_sum *s, const double *x[2], const int64_t n[2])
     widths(&s->o, &least, &most);
     if (width > 0 && !(width >= least && width <= most))
         return ff_fail(FF_E_INPUT, "sum: the points are %g wide along %c, expected %g to %g%s; rescale them",
-                       width, "xyz"[along], least, most, s -> o.single ? " in float32" : "");
+                       width, "xyz"[along], least, most, single ? " in float32" : "");
     return FF_OK;
 }
 

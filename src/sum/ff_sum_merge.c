@@ -163,15 +163,22 @@ const ff_cloud *ff_sum_home(const sum_side *side)
     return side->merge != NULL ? side->merge->cloud : side->cloud;
 }
 
+/* Rows of n numbers for all points, and zeros for those that are left. Collective */
+static ff_status new_rows(const sum_merge *m, int64_t n, double **all, double **left)
+{
+    ff_status st = FF_NEW(*all, m->cloud->n_own * n + 1);
+    if (st == FF_OK) st = FF_NEW0(*left, m->n * n + 1);
+    return ff_agree(m->cloud->comm, st);
+}
+
 ff_status ff_sum_to_own(const sum_side *side, int64_t n, const double *home, double *own)
 {
     const size_t bytes = (size_t)n * sizeof *home;
     const sum_merge *m = side->merge;
     double *all = NULL, *sum = NULL;
     if (m == NULL) return ff_cloud_to_own(side->cloud, bytes, home, own);
-    ff_status st = FF_NEW(all, m->cloud->n_own * n + 1);
-    if (st == FF_OK) st = FF_NEW0(sum, m->n * n + 1);
-    FF_GO(ff_agree(m->cloud->comm, st));
+    ff_status st = FF_OK;
+    FF_GO(new_rows(m, n, &all, &sum));
     FF_GO(ff_cloud_to_own(m->cloud, bytes, home, all));
     for (int64_t i = 0; i < m->cloud->n_own; i++)
         for (int64_t c = 0; c < n; c++) sum[m->row[i] * n + c] += all[i * n + c];
@@ -188,9 +195,8 @@ ff_status ff_sum_to_home(const sum_side *side, int64_t n, const double *own, dou
     const sum_merge *m = side->merge;
     double *all = NULL, *one = NULL;
     if (m == NULL) return ff_cloud_to_home(side->cloud, bytes, own, home);
-    ff_status st = FF_NEW(all, m->cloud->n_own * n + 1);
-    if (st == FF_OK) st = FF_NEW(one, m->n * n + 1);
-    FF_GO(ff_agree(m->cloud->comm, st));
+    ff_status st = FF_OK;
+    FF_GO(new_rows(m, n, &all, &one));
     FF_GO(ff_cloud_to_home(side->cloud, bytes, own, one));
     for (int64_t i = 0; i < m->cloud->n_own; i++) memcpy(all + i * n, one + m->row[i] * n, bytes);
     st = ff_cloud_to_home(m->cloud, bytes, all, home);

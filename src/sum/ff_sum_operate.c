@@ -2,6 +2,7 @@
 #include "ff_sum_impl.h"
 
 #include "ff_mem.h"
+#include "ff_sums.h"
 #include "ff_timer.h"
 
 #include <math.h>
@@ -53,23 +54,21 @@ static ff_status scale_densities(const sum_job *j, double *scale)
 {
     enum { MOST = 1000 }; /* 2^MOST and its inverse are numbers */
     const int64_t n = j->from->cloud->n_own;
-    double *q = j->q + (int64_t)j->from->let->own_first * j->n_dens * j->n_in, *inverse = NULL;
+    double *q = j->q + (int64_t)j->from->let->own_first * j->n_dens * j->n_in;
+    int *e = NULL;
     for (int k = 0; k < j->n_dens; k++) scale[k] = 0;
     for (int64_t i = 0; i < n * j->n_dens * j->n_in; i++) {
         double *most = &scale[i / j->n_in % j->n_dens];
         *most = fabs(q[i]) > *most ? fabs(q[i]) : *most;
     }
-    FF_TRY(ff_comm_allreduce(j->s->comm, scale, j->n_dens, FF_MAX_F64));
-    FF_TRY(FF_NEW_ALL(j->s->comm, inverse, j->n_dens));
-    for (int k = 0; k < j->n_dens; k++) {
-        int e = scale[k] > 0 ? ilogb(scale[k]) + 1 : 0;
-        e = e > MOST ? MOST : e < -MOST ? -MOST : e;
-        scale[k] = ldexp(1, e);
-        inverse[k] = ldexp(1, -e);
-    }
-    scale_rows(q, n, j->n_dens, j->n_in, inverse);
-    ff_free(inverse);
-    return FF_OK;
+    FF_TRY(FF_NEW_ALL(j->s->comm, e, j->n_dens));
+    const ff_status st = ff_sums_exponents(j->s->comm, j->n_dens, scale, e);
+    for (int k = 0; k < j->n_dens && st == FF_OK; k++)
+        scale[k] = ldexp(1, e[k] > MOST ? -MOST : e[k] < -MOST ? MOST : -e[k]);
+    if (st == FF_OK) scale_rows(q, n, j->n_dens, j->n_in, scale);
+    for (int k = 0; k < j->n_dens; k++) scale[k] = 1 / scale[k];
+    ff_free(e);
+    return st;
 }
 
 ff_status ff_sum_operate(ff_sum *s, bool back, const ff_sum_spec *spec, const double *home_in,

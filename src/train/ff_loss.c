@@ -1,6 +1,7 @@
 #include "ff_loss.h"
 
 #include "ff_exact.h"
+#include "ff_sums.h"
 
 #include <math.h>
 
@@ -25,34 +26,27 @@ static double norm2(const double *a, const double *b, int comp, double unit)
     return s;
 }
 
-/* A power of two that brings values up to `most` below 2: sums have a fixed unit, fields and areas any. 1 where most is 0 or
- * not finite (then the sums say so). */
-static double unit_of(double most)
-{
-    int e = 0;
-    if (!(most > 0) || isinf(most)) return 1;
-    (void)frexp(most, &e);
-    return ldexp(1, e > 1000 ? -999 : e < -1000 ? 1001 : 1 - e);
-}
-
-/* unit [n + 1]: of each field, then of the weights, from the largest values of all ranks.                 Collective */
+/* unit [outputs + 1]: of each field, then of the weights, a power of two that brings the largest value of all ranks below 2:
+ * sums have a fixed unit, fields and areas any.                                                       Collective */
 static ff_status find_units(ff_comm *comm, const ff_name_list *outputs, int dim, int64_t n,
                             const double *rows, const double *truth, const double *weight, double *unit)
 {
-    int n_comp = ff_names_comp(outputs, dim), at = 0;
-    for (int f = 0; f <= outputs->n; f++) unit[f] = 0;
+    enum { MOST = 1000 }; /* 2^MOST and its inverse are numbers */
+    int n_comp = ff_names_comp(outputs, dim), at = 0, e[FF_LOSS_FIELDS_MAX + 1];
+    double top[FF_LOSS_FIELDS_MAX + 1] = {0};
     for (int f = 0; f < outputs->n; f++) {
         int comp = outputs->item[f].rank == 0 ? 1 : dim;
         for (int64_t i = 0; i < n; i++) {
             const double *y = rows + i * n_comp + at, *t = truth + i * n_comp + at;
             if (!known(t, comp)) continue;
-            for (int d = 0; d < comp; d++) unit[f] = fmax(unit[f], fmax(fabs(y[d]), fabs(t[d])));
+            for (int d = 0; d < comp; d++) top[f] = fmax(top[f], fmax(fabs(y[d]), fabs(t[d])));
         }
         at += comp;
     }
-    for (int64_t i = 0; i < n; i++) unit[outputs->n] = fmax(unit[outputs->n], weight != NULL ? weight[i] : 1);
-    FF_TRY(ff_comm_allreduce(comm, unit, outputs->n + 1, FF_MAX_F64));
-    for (int f = 0; f <= outputs->n; f++) unit[f] = unit_of(unit[f]);
+    for (int64_t i = 0; i < n; i++) top[outputs->n] = fmax(top[outputs->n], weight != NULL ? weight[i] : 1);
+    FF_TRY(ff_sums_exponents(comm, outputs->n + 1, top, e));
+    for (int f = 0; f <= outputs->n; f++)
+        unit[f] = ldexp(1, 1 - (e[f] > MOST ? MOST : e[f] < -MOST ? -MOST : e[f]));
     return FF_OK;
 }
 
@@ -79,7 +73,7 @@ ff_status ff_loss_run(ff_comm *comm, const ff_name_list *outputs, int dim, int64
                       double *cotangent)
 {
     field_sums sum[FF_LOSS_FIELDS_MAX] = {{{{0}}}};
-    double unit[FF_LOSS_FIELDS_MAX + 1];
+    double unit[FF_LOSS_FIELDS_MAX + 1] = {0};
     int n_comp = ff_names_comp(outputs, dim), at = 0;
     if (outputs->n > FF_LOSS_FIELDS_MAX)
         return ff_fail(FF_E_ARG, "loss: %d output fields, expected at most %d", outputs->n,
